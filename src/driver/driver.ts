@@ -1,0 +1,99 @@
+import type { Call } from '../call.js';
+import type { Progress } from '../image/types.js';
+import type { ShutdownTarget } from '../shutdown/types.js';
+
+/** Something that only one task at a time can hold (DP-7). */
+export interface ExclusiveResource {
+  readonly kind: 'port' | 'name' | 'address' | 'mount' | 'device';
+  /** Equal keys of one kind clash: `8080/tcp`, `web`, … */
+  readonly key: string;
+  /** Whether it clashes on this host only or anywhere. */
+  readonly scope: 'host' | 'cluster';
+  /** From when on it is held. */
+  readonly needed: 'create' | 'start';
+}
+
+/** What a driver gets to prepare one task. */
+export interface PrestartContext<Spec> extends Call {
+  /** `${allocId}/${task}`: the owner of leases, and the identity that leftovers are found by. */
+  readonly owner: string;
+  readonly allocId: string;
+  readonly task: string;
+  readonly spec: Spec;
+  /** Hash of the canonical spec as given: decides "the same" (DP-2). */
+  readonly specHash: string;
+  /** To put on whatever is created. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** Tells how far the slow work is. */
+  report(progress: Progress): void;
+}
+
+/** A task whose slow work is done and which has not been started. */
+export interface PreparedTask {
+  readonly owner: string;
+  readonly specHash: string;
+  /** Whether what was prepared is all still there: nobody removed it meanwhile (AL-3). */
+  intact(call: Call): Promise<boolean>;
+  /**
+   * Undoes what was created here. A no-op once `start()` has resolved; after a start of unknown fate it removes
+   * whatever runs under the owner (DP-1). Idempotent.
+   */
+  discard(call?: Call): Promise<void>;
+  /** Same as {@link PreparedTask.discard}. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The interface by which a driver does its slow, fallible work before anything is stopped (DP-1). */
+export interface DriverPrestart<Spec, Prepared extends PreparedTask = PreparedTask> {
+  readonly name: string;
+  /**
+   * JSON from a wire or a typed literal → a checked spec.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION` naming the field
+   */
+  parse(input: unknown): Spec;
+  /** What a task of this spec holds alone; pure. */
+  exclusive(spec: Spec): readonly ExclusiveResource[];
+  /**
+   * Does all slow work that needs nothing the previous task holds; never starts the task (DP-5). Idempotent by owner
+   * and spec hash (DP-2). Aborted or failed, it releases all that it took (DP-3).
+   */
+  prestart(ctx: PrestartContext<Spec>): Promise<Prepared>;
+}
+
+/** What a driver finds by its labels. */
+export interface ListedTask<State = unknown> {
+  readonly allocId: string;
+  readonly task: string;
+  readonly specHash: string;
+  readonly state: State;
+  /** `false`: prepared, never started. */
+  readonly started: boolean;
+}
+
+/** A driver that also starts, finds again and stops its tasks (DP-8). */
+export interface TaskDriver<Spec, State = unknown, Prepared extends PreparedTask = PreparedTask> extends DriverPrestart<
+  Spec,
+  Prepared
+> {
+  /** Starts what was prepared; ownership moves to the handle. */
+  start(prepared: Prepared, call: Call): Promise<TaskHandle<State>>;
+  /** Finds a task again by its handle's state; `undefined` = gone. */
+  recover(state: State, call: Call & { readonly owner: string }): Promise<TaskHandle<State> | undefined>;
+  /** Everything with our label, whoever made it. */
+  list(call: Call): Promise<readonly ListedTask<State>[]>;
+}
+
+/** A started task. */
+export interface TaskHandle<State = unknown> extends ShutdownTarget {
+  /** JSON by which `recover()` finds the task again; no secrets. */
+  readonly state: State;
+  /** Where each named port can be reached. */
+  readonly endpoints: Readonly<Record<string, { readonly address: string; readonly port: number }>>;
+  /** Removes the remains and releases the lease; for a task that has ended. Idempotent. */
+  destroy(call?: Call): Promise<void>;
+}
+
+/** A driver of unknown types, as lists of drivers hold it. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the types of different drivers meet in one list
+export type AnyTaskDriver = TaskDriver<any, any, any>;

@@ -1,0 +1,88 @@
+/**
+ * Replace a running allocation by its successor without losing service.
+ *
+ * The core entry: the primitives and what they compose into. Engines come from their own entries
+ * (`handover/docker`, `handover/process`), fakes for tests from `handover/testing`.
+ *
+ * @packageDocumentation
+ */
+export type { Call, Duration, Effective, Opt } from './call.js';
+export { type Clock, systemClock } from './clock.js';
+export {
+  type ErrorCode,
+  type ErrorDetails,
+  type ErrorOf,
+  HandoverError,
+  findError,
+  isHandoverError,
+} from './errors.js';
+export type { Env, Reason, Wait } from './env.js';
+export type { EventMap, HandoverEvent, On } from './events.js';
+// images
+export type {
+  AcquireOptions,
+  Artifact,
+  ArtifactSource,
+  ImageEvents,
+  ImageLease,
+  ImageStatus,
+  NormalisedReference,
+  Progress,
+  PullLimit,
+  PullOptions,
+  PullPolicy,
+  PullReason,
+  RemovalOptions,
+} from './image/types.js';
+// drivers
+export type {
+  AnyTaskDriver,
+  DriverPrestart,
+  ExclusiveResource,
+  ListedTask,
+  PreparedTask,
+  PrestartContext,
+  TaskDriver,
+  TaskHandle,
+} from './driver/driver.js';
+// shutdown
+export type {
+  ExitResult,
+  Registrar,
+  RunOptions,
+  ServiceInstance,
+  ShutdownBudget,
+  ShutdownEvents,
+  ShutdownHooks,
+  ShutdownOptions,
+  ShutdownReport,
+  ShutdownRun,
+  ShutdownTarget,
+  StopPhase,
+  StopReason,
+  StopRun,
+} from './shutdown/types.js';
+// allocs
+export type {
+  AllocEnv,
+  AllocEvents,
+  AllocFeed,
+  AllocPeer,
+  AllocSettings,
+  AllocSpec,
+  AllocState,
+  AllocStatus,
+  AllocStopReport,
+  AllocTask,
+  AllocView,
+  Check,
+  Gate,
+  HealthOptions,
+  NextOutcome,
+  PreviousOutcome,
+  ServiceDefinition,
+  Sighting,
+  TaskStatus,
+} from './alloc/types.js';
+// compositions
+export type { ReplaceEvents, ReplaceOptions, ReplaceResult, TimelineEntry } from './replace/types.js';
