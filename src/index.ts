@@ -45,6 +45,8 @@ export type {
   TaskDriver,
   TaskHandle,
 } from './driver/driver.js';
+export { prestartOnce } from './driver/prestart-once.js';
+export { UndoStack } from './driver/undo-stack.js';
 // shutdown
 export type {
   ExitResult,
