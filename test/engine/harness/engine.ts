@@ -1,0 +1,121 @@
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { spawnSync } from 'node:child_process';
+import Docker from 'dockerode';
+import { findProgram, startChild, untilReady, type Child } from './children.js';
+import { absent, RUN_LABEL, type Parts } from './parts.js';
+
+export interface StartedEngine {
+  readonly part: Parts['engine'];
+  end(): Promise<void>;
+}
+
+/**
+ * The engine of the run: the one named by HANDOVER_ENGINE_SOCKET, else one that answers already, else a dockerd of our
+ * own. An engine that runs already goes first because two dockerds on one machine share a bridge and the firewall:
+ * the second one breaks the networks of the first.
+ */
+export async function startEngine(folder: string, runId: string): Promise<StartedEngine> {
+  const named = process.env['HANDOVER_ENGINE_SOCKET'];
+  if (named !== undefined) return reuse(named, await versionOf(named), runId);
+  const running = await findRunning();
+  if (running !== undefined) return reuse(running.socketPath, running.version, runId);
+  const program = findProgram('dockerd');
+  if (program === undefined) return missing('no engine answers and dockerd is not installed');
+  if (process.getuid?.() !== 0) return missing('no engine answers, and dockerd can be started by root only');
+  const other = otherDockerd();
+  if (other !== undefined) {
+    return missing(`another dockerd runs (pid ${other}): name its socket by HANDOVER_ENGINE_SOCKET, or end it`);
+  }
+  return startOwn(program, folder);
+}
+
+const missing = (reason: string): StartedEngine => ({ part: absent(reason), end: async () => {} });
+
+function reuse(socketPath: string, version: string, runId: string): StartedEngine {
+  return {
+    part: { available: true, socketPath, version },
+    end: () => sweep(new Docker({ socketPath }), { label: [`${RUN_LABEL}=${runId}`] }),
+  };
+}
+
+async function findRunning(): Promise<{ socketPath: string; version: string } | undefined> {
+  const host = process.env['DOCKER_HOST'];
+  const sockets = [host?.startsWith('unix://') === true ? host.slice('unix://'.length) : '', '/var/run/docker.sock'];
+  for (const socketPath of sockets.filter((path) => path !== '')) {
+    try {
+      return { socketPath, version: await versionOf(socketPath) };
+    } catch {
+      // Nobody answers there: the next one.
+    }
+  }
+  return undefined;
+}
+
+async function versionOf(socketPath: string): Promise<string> {
+  return (await new Docker({ socketPath }).version()).Version;
+}
+
+function otherDockerd(): number | undefined {
+  return pidsWhere((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'dockerd')[0];
+}
+
+function pidsWhere(matches: (pid: number) => boolean): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return matches(pid);
+      } catch {
+        return false; // it ended while we looked
+      }
+    });
+}
+
+async function startOwn(program: string, folder: string): Promise<StartedEngine> {
+  mkdirSync(folder, { recursive: true });
+  const socketPath = join(folder, 'docker.sock');
+  const args = [
+    ...['--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec')],
+    ...['-H', `unix://${socketPath}`, '--pidfile', join(folder, 'pid')],
+    // Of the default of 5 tries, 10 s and more apart in the end, one is enough to see that it tries again.
+    ...['--max-download-attempts', '2', '--shutdown-timeout', '3'],
+  ];
+  const child = startChild(program, args, join(folder, 'dockerd.log'));
+  try {
+    await untilReady('dockerd', child, () => new Docker({ socketPath }).ping(), 90_000);
+  } catch (cause) {
+    await endOwn(child, folder);
+    throw cause;
+  }
+  const end = async (): Promise<void> => {
+    await sweep(new Docker({ socketPath }), {}).catch(() => {});
+    await endOwn(child, folder);
+  };
+  return { part: { available: true, socketPath, version: await versionOf(socketPath) }, end };
+}
+
+async function sweep(docker: Docker, filters: Record<string, string[]>): Promise<void> {
+  const containers = await docker.listContainers({ all: true, filters });
+  await Promise.allSettled(containers.map(({ Id }) => docker.getContainer(Id).remove({ force: true, v: true })));
+  if (filters['label'] === undefined) return;
+  const images = await docker.listImages({ filters });
+  await Promise.allSettled(images.map(({ Id }) => docker.getImage(Id).remove({ force: true })));
+}
+
+async function endOwn(child: Child, folder: string): Promise<void> {
+  await child.end(20_000);
+  // After a dockerd that had to be killed: its containerd, shims and what they run still use the folder.
+  const users = (): number[] => pidsWhere((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${folder}/`));
+  for (let tries = 0; tries < 50 && users().length > 0; tries++) {
+    if (tries > 20) for (const pid of users()) process.kill(pid, 'SIGKILL');
+    await sleep(100);
+  }
+  const mounts = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '')
+    .filter((path) => path.startsWith(`${folder}/`));
+  for (const path of mounts.reverse()) spawnSync('umount', ['-l', path]);
+}

@@ -1,0 +1,46 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { compileApp } from './app-binary.js';
+import { startEngine } from './engine.js';
+import type { Part, Parts } from './parts.js';
+import { startRegistry } from './registry.js';
+
+export interface StartedParts {
+  readonly parts: Parts;
+  end(): Promise<void>;
+}
+
+/**
+ * Starts the real parts of a run in a temporary folder.
+ *
+ * @throws Error when a part does not start, or when one is absent and HANDOVER_REQUIRE_ENGINE=1
+ */
+export async function startParts(): Promise<StartedParts> {
+  const runId = randomBytes(4).toString('hex');
+  const folder = mkdtempSync(join(tmpdir(), 'handover-engine-'));
+  const ends: (() => Promise<void>)[] = [];
+  const end = async (): Promise<void> => {
+    for (const step of ends.reverse()) await step();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const app = compileApp();
+    const registry = await startRegistry(join(folder, 'registry'));
+    ends.push(registry.end);
+    const engine = await startEngine(join(folder, 'engine'), runId);
+    ends.push(engine.end);
+    const parts = { runId, engine: engine.part, registry: registry.part, app };
+    if (process.env['HANDOVER_REQUIRE_ENGINE'] === '1') demandAll([parts.engine, parts.registry, parts.app]);
+    return { parts, end };
+  } catch (cause) {
+    await end();
+    throw cause;
+  }
+}
+
+function demandAll(parts: readonly Part<object>[]): void {
+  const reasons = parts.flatMap((part) => (part.available ? [] : [part.reason]));
+  if (reasons.length > 0) throw new Error(`HANDOVER_REQUIRE_ENGINE=1, but ${reasons.join('; ')}`);
+}
