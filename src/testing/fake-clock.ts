@@ -75,14 +75,14 @@ export class FakeClock implements Clock {
    * @throws what the promise rejects with; or an Error when nothing is armed any more and it still has not settled
    */
   async until<T>(promise: Promise<T>, max: Duration = '30d'): Promise<T> {
-    let settled = false;
-    const done = promise.then(
-      () => (settled = true),
-      () => (settled = true),
-    );
+    const outcome = { settled: false };
+    const done = (): void => {
+      outcome.settled = true;
+    };
+    void promise.then(done, done);
     const end = this.#now + parseDuration(max, 'max');
     await settle();
-    while (!settled) {
+    while (!outcome.settled) {
       const next = this.#next(end);
       if (next === undefined) {
         throw new Error(`FakeClock.until: nothing falls due before ${end} ms and the promise has not settled`);
@@ -90,7 +90,6 @@ export class FakeClock implements Clock {
       this.#fire(next);
       await settle();
     }
-    await done;
     return promise;
   }
 

@@ -3,4 +3,10 @@
  *
  * @packageDocumentation
  */
+export { type EventLog, eventLog } from './event-log.js';
 export { FakeClock } from './fake-clock.js';
+export { FakeHost } from './fake-host.js';
+export type { FakeImages } from './fake-images.js';
+export { FakeRegistrar } from './fake-registrar.js';
+export type { FakeScript } from './fake-script.js';
+export type { FakeSpec } from './fake-world.js';
