@@ -5,6 +5,10 @@
  */
 export { type EventLog, eventLog } from './event-log.js';
 export { FakeClock } from './fake-clock.js';
+export type { FakeContainer, FakeContainerState, FakeHostConfig } from './fake-engine/container.js';
+export { FakeEngine } from './fake-engine/fake-engine.js';
+export type { FakeFault, FakeFaultMatch } from './fake-engine/faults.js';
+export type { FakeImage, FakeImageOptions } from './fake-engine/images.js';
 export { FakeHost } from './fake-host.js';
 export type { FakeImages } from './fake-images.js';
 export { FakeRegistrar } from './fake-registrar.js';

@@ -1,0 +1,156 @@
+import type { Clock } from '../../clock.js';
+import { deferred } from '../../internal/deferred.js';
+import { EngineProblem } from './answer.js';
+import { behaviourOf, type FakeContainer, isUp, stopSignalOf } from './container.js';
+
+const KILL = 'SIGKILL';
+/** What the program handles; a container's first process ignores other signals. */
+const HANDLED = ['SIGTERM', 'SIGINT'];
+const FIRST_EPHEMERAL_PORT = 32_768;
+/** How long the engine waits before it starts a container again by its restart policy. */
+const RESTART_MS = 100;
+
+interface Waiter {
+  readonly condition: string;
+  readonly done: (body: object) => void;
+}
+
+/** Runs the containers of a fake engine: starts, signals, exits, restarts and waits. */
+export class Lifecycle {
+  readonly #waiters = new Map<string, Waiter[]>();
+  readonly #timers = new Set<() => void>();
+  /** Containers whose next exit is final, whatever their restart policy says. */
+  readonly #final = new Set<string>();
+  #nextPort = FIRST_EPHEMERAL_PORT;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly all: () => readonly FakeContainer[],
+    private readonly forget: (container: FakeContainer) => void,
+  ) {}
+
+  /** @returns whether it was not running already */
+  start(c: FakeContainer): boolean {
+    if (c.state === 'paused') throw new EngineProblem(409, 'cannot start a paused container, try unpause instead');
+    if (c.state === 'dead' || c.state === 'removing') {
+      throw new EngineProblem(409, 'container is marked for removal and cannot be started');
+    }
+    if (c.state === 'running') return false;
+    c.ports = this.#bind(c);
+    c.state = 'running';
+    c.startedAt = this.clock.wall();
+    c.exitCode = 0;
+    c.oom = false;
+    this.#final.delete(c.id);
+    const { exitAfter, exitCode } = behaviourOf(c);
+    if (exitAfter !== undefined) this.#later(exitAfter, c, () => this.exit(c, exitCode));
+    return true;
+  }
+
+  signal(c: FakeContainer, name: string): void {
+    if (!isUp(c)) {
+      throw new EngineProblem(409, `Cannot kill container: ${c.name}: Container ${c.id} is not running`);
+    }
+    const signal = name.startsWith('SIG') ? name : `SIG${name}`;
+    c.signals.push(signal);
+    const own = stopSignalOf(c);
+    // As the engine does: a signal other than the container's own stop signal does not end its restarts.
+    if (own === undefined || own === signal) {
+      this.#final.add(c.id);
+      if (c.state === 'paused') c.state = 'running';
+    }
+    if (c.state === 'restarting') {
+      if (this.#final.has(c.id)) this.exit(c, c.exitCode);
+    } else if (signal === KILL) {
+      this.exit(c, 137);
+    } else {
+      this.deliver(c, [signal]);
+    }
+  }
+
+  /** What a running container makes of signals; a frozen one does nothing until it thaws. */
+  deliver(c: FakeContainer, signals: readonly string[]): void {
+    const { exitDelay, ignoresTerm } = behaviourOf(c);
+    const handled = [...HANDLED, stopSignalOf(c) ?? KILL];
+    if (c.state !== 'running' || ignoresTerm || !signals.some((signal) => handled.includes(signal))) return;
+    if (exitDelay === 0) this.exit(c, 0);
+    else this.#later(exitDelay, c, () => this.exit(c, 0));
+  }
+
+  /** The container's process has ended. */
+  exit(c: FakeContainer, code: number, oom = false): void {
+    if (!isUp(c)) return;
+    c.state = 'exited';
+    c.exitCode = code;
+    c.oom = oom;
+    c.finishedAt = this.clock.wall();
+    c.ports = new Map();
+    this.#settle(c, ['next-exit', 'not-running'], { StatusCode: code, Error: null });
+    if (c.hostConfig.AutoRemove === true) {
+      this.remove(c);
+    } else if (this.#restarts(c)) {
+      c.state = 'restarting';
+      this.#later(RESTART_MS, c, () => {
+        c.state = 'exited';
+        this.start(c);
+      });
+    }
+  }
+
+  remove(c: FakeContainer): void {
+    this.forget(c);
+    this.#settle(c, ['next-exit', 'not-running', 'removed'], { StatusCode: c.exitCode, Error: null });
+  }
+
+  wait(c: FakeContainer, condition: string): Promise<object> {
+    if (condition === 'not-running' && !isUp(c)) return Promise.resolve({ StatusCode: c.exitCode, Error: null });
+    const { promise, resolve } = deferred<object>();
+    this.#waiters.set(c.id, [...(this.#waiters.get(c.id) ?? []), { condition, done: resolve }]);
+    return promise;
+  }
+
+  /** Nothing happens by itself any more. */
+  close(): void {
+    for (const cancel of this.#timers) cancel();
+    this.#timers.clear();
+  }
+
+  #restarts(c: FakeContainer): boolean {
+    const policy = c.hostConfig.RestartPolicy?.Name ?? 'no';
+    if (this.#final.has(c.id)) return false;
+    return policy === 'always' || policy === 'unless-stopped' || (policy === 'on-failure' && c.exitCode !== 0);
+  }
+
+  #settle(c: FakeContainer, conditions: readonly string[], body: object): void {
+    const waiters = this.#waiters.get(c.id) ?? [];
+    this.#waiters.set(
+      c.id,
+      waiters.filter((waiter) => !conditions.includes(waiter.condition)),
+    );
+    for (const waiter of waiters) if (conditions.includes(waiter.condition)) waiter.done(body);
+  }
+
+  #bind(c: FakeContainer): ReadonlyMap<string, number> {
+    const taken = new Set(this.all().flatMap((other) => [...other.ports.values()]));
+    return new Map(
+      Object.entries(c.hostConfig.PortBindings ?? {}).map(([port, [binding]]) => {
+        const asked = Number(binding?.HostPort ?? 0);
+        if (!taken.has(asked)) return [port, asked === 0 ? this.#nextPort++ : asked] as const;
+        throw new EngineProblem(
+          500,
+          `driver failed programming external connectivity on endpoint ${c.name} (${c.id}): Bind for 0.0.0.0:${asked} failed: port is already allocated`,
+        );
+      }),
+    );
+  }
+
+  /** Only as long as the container goes on running as it does now. */
+  #later(ms: number, c: FakeContainer, then: () => void): void {
+    const { startedAt } = c;
+    const cancel = this.clock.timer(ms, () => {
+      this.#timers.delete(cancel);
+      if (isUp(c) && c.startedAt === startedAt) then();
+    });
+    this.#timers.add(cancel);
+  }
+}
