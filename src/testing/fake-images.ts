@@ -18,7 +18,7 @@ type Platform = Opt<{ platform: string }>;
  */
 export class FakeImages implements ArtifactSource {
   readonly id = 'fake';
-  /** How long a fetch takes; `'never'` until it is aborted. Default 0. */
+  /** How long a fetch takes; `'never'` until it is aborted. Default 0: at once, without the clock being moved. */
   delay: Duration = 0;
   readonly #clock: Clock;
   /** The registry: key → what is published under it, or the error with which its fetch ends. */
@@ -84,7 +84,8 @@ export class FakeImages implements ArtifactSource {
     if (!pullable) throw invalidReference(reference);
     this.#fetched.push(reference);
     call.onProgress({ phase: 'downloading', bytes: { done: 0 } });
-    await sleep(this.#clock, parseDuration(this.delay, 'delay', { never: true }), { signal: call.signal });
+    const ms = parseDuration(this.delay, 'delay', { never: true });
+    if (ms > 0) await sleep(this.#clock, ms, { signal: call.signal });
     const content = this.#published.get(key);
     if (content instanceof Error) throw content;
     if (content === undefined) throw pullFailed(reference, 'not-found-or-denied', 'is not published');
@@ -103,18 +104,23 @@ export class FakeImages implements ArtifactSource {
     call.signal?.throwIfAborted();
     const found = this.#look(referenceOrId);
     if (found === undefined) return 'absent';
-    const { key, repository, pullable } = this.normalise(referenceOrId);
-    const references = pullable ? found.references.filter((name) => name !== key) : [];
+    if (found.id === referenceOrId) return this.#drop(found);
+    const { key, repository } = this.normalise(referenceOrId);
+    const references = found.references.filter((name) => name !== key);
     // As engines do it: a digest alone does not keep content whose last tag was taken away.
-    const kept = references.some((name) => !name.startsWith(`${repository}@`));
-    if (kept) this.#stored.set(found.id, { ...found, references });
-    else this.#stored.delete(found.id);
-    return kept ? 'untagged' : 'removed';
+    if (references.every((name) => name.startsWith(`${repository}@`))) return this.#drop(found);
+    this.#stored.set(found.id, { ...found, references });
+    return 'untagged';
   }
 
   async list(call: Call): Promise<readonly Artifact[]> {
     call.signal?.throwIfAborted();
     return [...this.#stored.values()];
+  }
+
+  #drop({ id }: Artifact): 'removed' {
+    this.#stored.delete(id);
+    return 'removed';
   }
 
   #look(referenceOrId: string): Artifact | undefined {
