@@ -15,4 +15,5 @@ export { FakeRegistrar } from './fake-registrar.js';
 export type { FakeScript } from './fake-script.js';
 export type { FakeSpec } from './fake-world.js';
 export { type TaskDriverSuite, describeTaskDriver } from './driver-suite.js';
+export { type ArtifactSourceSuite, describeArtifactSource } from './source-suite.js';
 export type { SuiteOptions, SuiteRunner } from './suite-runner.js';
