@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnSync } from 'node:child_process';
@@ -58,7 +58,11 @@ async function versionOf(socketPath: string): Promise<string> {
 }
 
 function otherDockerd(): number | undefined {
-  return pidsWhere((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'dockerd')[0];
+  const ours = readlinkSync('/proc/self/ns/net');
+  return pidsWhere(
+    (pid) =>
+      readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'dockerd' && readlinkSync(`/proc/${pid}/ns/net`) === ours,
+  )[0];
 }
 
 function pidsWhere(matches: (pid: number) => boolean): number[] {
@@ -80,8 +84,8 @@ async function startOwn(program: string, folder: string): Promise<StartedEngine>
   const args = [
     ...['--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec')],
     ...['-H', `unix://${socketPath}`, '--pidfile', join(folder, 'pid')],
-    // Of the default of 5 tries, 10 s and more apart in the end, one is enough to see that it tries again.
-    ...['--max-download-attempts', '2', '--shutdown-timeout', '3'],
+    // A layer that fails is tried again 5 times, after 5, 10, 15 … s: once is enough to see that it is.
+    ...['--max-download-attempts', '1', '--shutdown-timeout', '3'],
   ];
   const child = startChild(program, args, join(folder, 'dockerd.log'));
   try {

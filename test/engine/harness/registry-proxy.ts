@@ -117,6 +117,8 @@ export class RegistryProxy {
     upstream.on('response', (response) => {
       note(response.statusCode ?? 0);
       outgoing.writeHead(response.statusCode ?? 502, response.headers);
+      // The headers go at once, also of a body that never starts.
+      outgoing.flushHeaders();
       if (!BLOB.test(path) || method !== 'GET') response.pipe(outgoing);
       else void this.#sendBlob(response, outgoing).catch(() => outgoing.destroy());
     });
