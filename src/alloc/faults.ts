@@ -1,0 +1,56 @@
+import { HandoverError, isHandoverError } from '../errors.js';
+import type { HealthReading } from './health.js';
+import type { AllocOptions } from './options.js';
+import { isTerminal } from './states.js';
+import type { AllocStatus } from './types.js';
+
+/** The alloc has ended, or is about to. */
+export function ended({ id, state, reason }: AllocStatus): HandoverError<'ERR_ALLOC_ENDED'> {
+  const end = isTerminal(state) ? state : 'discarded';
+  const message = `Alloc ${id} has ended (${end}: ${reason.message}); make a new one under another id`;
+  return new HandoverError('ERR_ALLOC_ENDED', message, { details: { allocId: id, state: end }, cause: reason.error });
+}
+
+/** Health was not reached in time. */
+export function unhealthy(
+  id: string,
+  { checks, healthyDeadline }: AllocOptions['health'],
+  reading: HealthReading,
+): HandoverError<'ERR_UNHEALTHY'> {
+  const failing = checks.map(({ name }) => name).filter((name) => reading.checks[name]?.code !== 'check-passing');
+  const words = failing.map((name) => reading.checks[name]?.message ?? `Check ${name} has given no result`);
+  const why = words.length === 0 ? 'its checks did not pass for long enough' : words.join('; ');
+  const message = `Alloc ${id} did not become healthy within ${healthyDeadline} ms of its start: ${why}`;
+  return new HandoverError('ERR_UNHEALTHY', message, { details: { allocId: id, checks: failing } });
+}
+
+/** Something was asked that only an alloc which does not run can do. */
+export function stillThere({ id, state }: AllocStatus, instead: string): HandoverError<'ERR_PREVIOUS_RUNNING'> {
+  return new HandoverError('ERR_PREVIOUS_RUNNING', `Alloc ${id} is ${state}: ${instead}`, {
+    details: { allocId: id, state },
+  });
+}
+
+/** Names an invalid option of a part by its place in the whole; other errors stay as they are. */
+export function inside<T>(prefix: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (!isHandoverError(error, 'ERR_INVALID_OPTION')) throw error;
+    const path = `${prefix}.${error.details.path}`;
+    throw new HandoverError('ERR_INVALID_OPTION', error.message.replace(error.details.path, path), {
+      details: { path },
+      cause: error,
+    });
+  }
+}
+
+/** The message of whatever was caught. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The part of a reason that carries the error, if it is one of ours. */
+export function errorOf(error: unknown): { readonly error?: HandoverError } {
+  return isHandoverError(error) ? { error } : {};
+}

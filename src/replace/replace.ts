@@ -1,0 +1,43 @@
+import type { AllocLifecycle } from '../alloc/lifecycle.js';
+import { isServing, isTerminal } from '../alloc/states.js';
+import { invalidOption } from '../errors.js';
+import { parseReplace } from './options.js';
+import { planReplace } from './plan.js';
+import { Replacement } from './replacement.js';
+import type { ReplaceOptions, ReplaceResult } from './types.js';
+
+/**
+ * Replaces one alloc by its successor without losing service (RO-1).
+ *
+ * `stop-first` prepares the next, stops the previous, starts the next. `start-first` starts the next, waits until it is
+ * healthy and registered, and stops the previous. Until the *commit point* anything that goes wrong, a cancel
+ * included, leaves the previous alloc as it was: same container, still registered. The commit point of `stop-first` is
+ * the previous alloc's first signal (or its own end), of `start-first` the moment in which the next is healthy and
+ * registered.
+ *
+ * @param current - a running alloc; `undefined`, or one that has ended: the next is just started
+ * @param next - a new alloc, which nobody has started
+ * @param options.signal - before the commit point: calls it off. After it: nothing is left to call off
+ * @returns what came of it, as a value, also when it failed or was cancelled
+ * @throws HandoverError before anything is touched: `ERR_INVALID_OPTION`; `ERR_GATE_DEADLOCK` for a gate that would
+ *   wait on itself; `ERR_OVERLAP_IMPOSSIBLE` for `start-first` with a shared exclusive resource
+ */
+export async function replace(
+  current: AllocLifecycle | undefined,
+  next: AllocLifecycle,
+  options: ReplaceOptions = {},
+): Promise<ReplaceResult> {
+  const settings = parseReplace(options);
+  const plan = planReplace(current?.status(), next.status(), settings);
+  if (!isFresh(next))
+    throw invalidOption('next', `alloc ${next.id} is ${next.state}: give one that has not been started`);
+  if (current !== undefined && !isServing(current.state) && !isTerminal(current.state)) {
+    throw invalidOption('current', `alloc ${current.id} is ${current.state}: give one that is running or has ended`);
+  }
+  const serving = current !== undefined && isServing(current.state) ? current : undefined;
+  return new Replacement(serving, next, { ...settings, ...plan, signal: options.signal }).run();
+}
+
+function isFresh({ state }: AllocLifecycle): boolean {
+  return state === 'pending' || state === 'prestarting' || state === 'prepared';
+}
