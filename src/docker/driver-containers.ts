@@ -1,0 +1,274 @@
+import type { Readable } from 'node:stream';
+import type { Call } from '../call.js';
+import { type Clock, Deadline } from '../clock.js';
+import { HandoverError } from '../errors.js';
+import { backoff, type BackoffOptions } from '../internal/backoff.js';
+import { sleep } from '../internal/signals.js';
+import type { Labels } from './driver-labels.js';
+import { isEngineFault } from './engine-fault.js';
+import type { Engine } from './engine.js';
+
+/** What is asked of the engine about one container. */
+export interface ContainerInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly imageId: string;
+  readonly status: string;
+  /** As the engine counts: paused and restarting ones are running. */
+  readonly running: boolean;
+  readonly paused: boolean;
+  readonly exitCode: number;
+  readonly oom: boolean;
+  /** Wall time of the engine, ms; `undefined` = never. */
+  readonly startedAt: number | undefined;
+  readonly finishedAt: number | undefined;
+  readonly labels: Labels;
+  readonly stopSignal: string | undefined;
+  readonly restartPolicy: RestartPolicy;
+  /** `8080/tcp` → where it is published. */
+  readonly ports: Readonly<Record<string, readonly PortBinding[] | null>>;
+}
+
+/** As the engine gives and takes it. */
+export interface RestartPolicy {
+  readonly Name: string;
+  readonly MaximumRetryCount?: number;
+}
+
+export interface PortBinding {
+  readonly HostIp: string;
+  readonly HostPort: string;
+}
+
+/** One container of a list. */
+export interface ListedContainer {
+  readonly id: string;
+  readonly imageId: string;
+  readonly status: string;
+  readonly labels: Labels;
+}
+
+interface InspectBody {
+  readonly Id: string;
+  readonly Name: string;
+  readonly Image: string;
+  readonly State: {
+    readonly Status: string;
+    readonly Running: boolean;
+    readonly Paused: boolean;
+    readonly ExitCode: number;
+    readonly OOMKilled: boolean;
+    readonly StartedAt: string;
+    readonly FinishedAt: string;
+  };
+  readonly Config: { readonly Labels?: Labels | null; readonly StopSignal?: string };
+  readonly HostConfig: { readonly RestartPolicy?: RestartPolicy };
+  readonly NetworkSettings?: { readonly Ports?: ContainerInfo['ports'] | null };
+}
+
+/** A large container takes its time to be deleted from disk. */
+const REMOVE_MS = 120_000;
+/** For a connection that broke, and for an engine that stumbled: of calls that may be repeated. */
+const TRIES = 3;
+const AGAIN: BackoffOptions = { first: 200, max: 2_000, jitter: 'none' };
+/** How long somebody else's removal is waited for (C34). */
+const REMOVAL_MS = 60_000;
+
+/** The engine's words for "there is nobody to send it to", with statuses that differ by version (C33). */
+const NOT_RUNNING = /is not running|no such process/i;
+const REMOVAL_IN_PROGRESS = /removal of container .* is already in progress/i;
+const SAME_NAME = /same name/i;
+const NOT_PAUSED = /is not paused/i;
+
+/** Containers of one engine. Calls that may be repeated are, a few times, when the connection breaks (G-8). */
+export class Containers {
+  constructor(
+    private readonly engine: Engine,
+    private readonly clock: Clock,
+  ) {}
+
+  /** @returns `undefined` when there is no such container */
+  async inspect(idOrName: string, call: Call): Promise<ContainerInfo | undefined> {
+    const request = {
+      operation: `inspect container ${idOrName}`,
+      method: 'GET',
+      path: `/containers/${encodeURIComponent(idOrName)}/json`,
+      accept: [200, 404],
+    } as const;
+    const { status, body } = await this.#again(call, () => this.engine.call<InspectBody>(request, call));
+    return status === 404 || body === undefined ? undefined : infoOf(body);
+  }
+
+  /** All containers, in all states, that have every one of the labels (`key` or `key=value`). */
+  async list(label: readonly string[], call: Call): Promise<readonly ListedContainer[]> {
+    const request = {
+      operation: 'list containers',
+      method: 'GET',
+      path: '/containers/json',
+      query: { all: 1, filters: { label } },
+      accept: [200],
+    } as const;
+    type Item = { readonly Id: string; readonly ImageID: string; readonly State: string; readonly Labels?: Labels };
+    const { body = [] } = await this.#again(call, () => this.engine.call<readonly Item[]>(request, call));
+    return body.map((c) => ({ id: c.Id, imageId: c.ImageID, status: c.State, labels: c.Labels ?? {} }));
+  }
+
+  /**
+   * @returns its id
+   * @throws EngineFault; never repeated here
+   */
+  async create(name: string, body: object): Promise<string> {
+    const operation = `create container ${name}`;
+    const { body: answer } = await this.engine.call<{ readonly Id: string }>({
+      operation,
+      method: 'POST',
+      path: '/containers/create',
+      query: { name },
+      body,
+      accept: [201],
+    });
+    if (answer?.Id !== undefined) return answer.Id;
+    throw new HandoverError('ERR_DRIVER', `The Docker engine gave no id in its answer to "${operation}"`, {
+      details: { driver: 'docker', operation },
+      retryable: true,
+    });
+  }
+
+  /** One that runs already is a success. */
+  async start(id: string): Promise<void> {
+    await this.#post(id, 'start', [204, 304]);
+  }
+
+  /**
+   * Never repeated here: a signal is sent once (SS-5).
+   *
+   * @returns whether there was somebody to send it to; that there was not is a success (DP-9)
+   */
+  async kill(id: string, signal: string, call: Call): Promise<boolean> {
+    try {
+      return (await this.#post(id, 'kill', [204, 404], { call, query: { signal } })) === 204;
+    } catch (error) {
+      if (isEngineFault(error, 409, 500) && NOT_RUNNING.test(error.text)) return false;
+      throw error;
+    }
+  }
+
+  /** One that has the name already is a success. */
+  async rename(id: string, name: string, call: Call): Promise<void> {
+    try {
+      await this.#again(call, () => this.#post(id, 'rename', [204], { call, query: { name } }));
+    } catch (error) {
+      if (!isEngineFault(error, 400) || !SAME_NAME.test(error.text)) throw error;
+    }
+  }
+
+  async setRestartPolicy(id: string, policy: RestartPolicy, call: Call): Promise<void> {
+    const body = { RestartPolicy: policy };
+    await this.#again(call, () => this.#post(id, 'update', [200, 404], { call, body }));
+  }
+
+  async pause(id: string, call: Call): Promise<void> {
+    await this.#post(id, 'pause', [204, 404], { call });
+  }
+
+  async unpause(id: string, call: Call): Promise<void> {
+    try {
+      await this.#again(call, () => this.#post(id, 'unpause', [204, 404], { call }));
+    } catch (error) {
+      if (!isEngineFault(error, 409, 500) || !NOT_PAUSED.test(error.text)) throw error;
+    }
+  }
+
+  /** Opens a wait; it is armed once this resolves. The answer comes at the exit. */
+  async openWait(id: string, condition: 'next-exit' | 'not-running', call: Call): Promise<Readable> {
+    const request = {
+      operation: `wait for container ${id}`,
+      method: 'POST',
+      path: `/containers/${id}/wait`,
+      query: { condition },
+      accept: [200],
+    } as const;
+    return this.engine.stream(request, call);
+  }
+
+  /**
+   * Removes a container with its anonymous volumes, never named ones; resolves when it is gone, "was gone" included.
+   *
+   * @param force - kills it if it runs
+   * @throws EngineFault status 409 when it runs and `force` is false
+   */
+  async remove(id: string, force: boolean, call: Call): Promise<void> {
+    const request = {
+      operation: `remove container ${id}`,
+      method: 'DELETE',
+      path: `/containers/${id}`,
+      query: { v: 1, force: force ? 1 : 0 },
+      accept: [204, 404],
+      deadline: REMOVE_MS,
+    } as const;
+    try {
+      await this.#again(call, () => this.engine.call(request, call));
+    } catch (error) {
+      if (!isEngineFault(error, 409) || !REMOVAL_IN_PROGRESS.test(error.text)) throw error;
+      await this.#untilGone(id, error, call);
+    }
+  }
+
+  async #untilGone(id: string, error: unknown, call: Call): Promise<void> {
+    const deadline = new Deadline(this.clock, REMOVAL_MS);
+    for (let tries = 1; (await this.inspect(id, call)) !== undefined; tries++) {
+      if (deadline.expired) throw error;
+      await sleep(this.clock, backoff(AGAIN, tries, this.clock), call);
+    }
+  }
+
+  async #post(
+    id: string,
+    verb: string,
+    accept: readonly number[],
+    o: { readonly call?: Call; readonly query?: Readonly<Record<string, string>>; readonly body?: object } = {},
+  ): Promise<number> {
+    const { call = {}, ...rest } = o;
+    const operation = `${verb} container ${id}`;
+    const path = `/containers/${id}/${verb}`;
+    return (await this.engine.call({ operation, method: 'POST', path, accept, ...rest }, call)).status;
+  }
+
+  /** For calls that change nothing when they are done twice. */
+  async #again<T>(call: Call, work: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work();
+      } catch (error) {
+        const broken = isEngineFault(error) && (error.kind === 'lost' || (error.status ?? 0) >= 500);
+        if (!broken || tries >= TRIES) throw error;
+        await sleep(this.clock, backoff(AGAIN, tries, this.clock), call);
+      }
+    }
+  }
+}
+
+function infoOf({ Id, Name, Image, State, Config, HostConfig, NetworkSettings }: InspectBody): ContainerInfo {
+  return {
+    id: Id,
+    name: Name.replace(/^\//, ''),
+    imageId: Image,
+    status: State.Status,
+    running: State.Running,
+    paused: State.Paused,
+    exitCode: State.ExitCode,
+    oom: State.OOMKilled,
+    startedAt: timeOf(State.StartedAt),
+    finishedAt: timeOf(State.FinishedAt),
+    labels: Config.Labels ?? {},
+    stopSignal: Config.StopSignal,
+    restartPolicy: HostConfig.RestartPolicy ?? { Name: 'no' },
+    ports: NetworkSettings?.Ports ?? {},
+  };
+}
+
+/** The engine writes "never" as the year 1. */
+function timeOf(text: string): number | undefined {
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) || ms <= 0 ? undefined : ms;
+}

@@ -1,0 +1,74 @@
+import type { Call } from '../call.js';
+import type { Clock } from '../clock.js';
+import type { TaskHandle } from '../driver/driver.js';
+import type { ImageLease } from '../image/types.js';
+import type { ContainerInfo, Containers } from './driver-containers.js';
+import type { NextExit } from './exit-watch.js';
+import { ContainerTarget } from './target.js';
+import type { DockerImage } from './types.js';
+
+/** By what a container is found again; JSON, no secrets. */
+export interface DockerState {
+  readonly containerId: string;
+  readonly imageId: string;
+  /** As the spec gave it. */
+  readonly reference: string;
+}
+
+/** What a handle is made from. */
+export interface HandleOptions {
+  readonly owner: string;
+  readonly state: DockerState;
+  /** `undefined`: it is gone already. */
+  readonly info: ContainerInfo | undefined;
+  /** Name of a port → container port. */
+  readonly ports: Readonly<Record<string, number>>;
+  /** `undefined`: the image is gone, the container is not. */
+  readonly lease: ImageLease<DockerImage> | undefined;
+  readonly nextExit?: NextExit;
+}
+
+/** A container that was started. */
+export class DockerHandle extends ContainerTarget implements TaskHandle<DockerState> {
+  readonly state: DockerState;
+  /**
+   * Where each named port is published. A port that is published on all addresses is given as 127.0.0.1, the engine's
+   * host as seen from itself; a port that is not published is left out.
+   */
+  readonly endpoints: TaskHandle['endpoints'];
+  readonly #lease: ImageLease<DockerImage> | undefined;
+  readonly #nextExit: NextExit | undefined;
+
+  constructor(containers: Containers, clock: Clock, o: HandleOptions) {
+    const { containerId: container } = o.state;
+    const { stopSignal } = o.info ?? {};
+    super(containers, clock, { id: o.owner, container, stopSignal, nextExit: o.nextExit }, true);
+    this.state = o.state;
+    this.endpoints = endpointsOf(o.info, o.ports);
+    this.#lease = o.lease;
+    this.#nextExit = o.nextExit;
+  }
+
+  /**
+   * Removes the container with its anonymous volumes, and releases the image.
+   *
+   * @throws HandoverError `ERR_DRIVER` when it still runs, or the engine could not remove it; the image stays leased
+   */
+  async destroy(call: Call = {}): Promise<void> {
+    await this.containers.remove(this.state.containerId, false, call);
+    this.#nextExit?.close();
+    await this.#lease?.release();
+  }
+}
+
+const ANY_ADDRESS = ['', '0.0.0.0', '::'];
+
+function endpointsOf(info: ContainerInfo | undefined, ports: Readonly<Record<string, number>>) {
+  const found = Object.entries(ports).flatMap(([name, container]) => {
+    const [binding] = info?.ports[`${container}/tcp`] ?? [];
+    if (binding === undefined) return [];
+    const address = ANY_ADDRESS.includes(binding.HostIp) ? '127.0.0.1' : binding.HostIp;
+    return [[name, { address, port: Number(binding.HostPort) }] as const];
+  });
+  return Object.fromEntries(found);
+}

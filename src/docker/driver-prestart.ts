@@ -1,0 +1,164 @@
+import type { Call } from '../call.js';
+import type { PrestartContext } from '../driver/driver.js';
+import type { UndoStack } from '../driver/undo-stack.js';
+import { HandoverError } from '../errors.js';
+import type { AcquireOptions, ImageLease } from '../image/types.js';
+import { createBody } from './driver-body.js';
+import type { Containers, ListedContainer } from './driver-containers.js';
+import { LABELS, labelsFor, ownedBy, uniqueName } from './driver-labels.js';
+import { nameTaken, refuseStranger } from './driver-name.js';
+import { isEngineFault } from './engine-fault.js';
+import type { DockerSpec } from './spec.js';
+import type { DockerImage } from './types.js';
+
+/** What the driver needs of an {@link ImageCoordinator}. */
+export interface ImageLeases {
+  acquire(reference: string, o: AcquireOptions): Promise<ImageLease<DockerImage>>;
+  adopt(
+    held: { readonly owner: string; readonly reference: string; readonly imageId: string },
+    call?: Call,
+  ): Promise<ImageLease<DockerImage> | undefined>;
+}
+
+/** A container that is ready to be started, and its image. */
+export interface Made {
+  readonly containerId: string;
+  readonly lease: ImageLease<DockerImage>;
+  /** When it ran last, if it is a leftover that had run. */
+  readonly ranAt: number | undefined;
+}
+
+type Ask = PrestartContext<unknown> & { readonly spec: DockerSpec };
+
+const ADOPTABLE = ['created', 'exited'];
+const RUNNING = ['running', 'paused', 'restarting'];
+const NO_SUCH_IMAGE = /no such image/i;
+
+/** The slow work of one prestart (DP-1): leftovers, image, container. What it takes it puts on `undo`. */
+export class DockerPrestart {
+  readonly #name: string;
+
+  constructor(
+    private readonly containers: Containers,
+    private readonly images: ImageLeases,
+    private readonly ctx: Ask,
+    private readonly undo: UndoStack,
+  ) {
+    this.#name = uniqueName(ctx);
+  }
+
+  async run(): Promise<Made> {
+    const { spec, signal } = this.ctx;
+    if (spec.name !== undefined) await refuseStranger(this.containers, spec.name, this.ctx);
+    const made = (await this.#adopt()) ?? (await this.#make());
+    signal?.throwIfAborted();
+    return made;
+  }
+
+  /** A leftover of an earlier process is taken over if it is the same, and cleared away if not (DP-2). */
+  async #adopt(): Promise<Made | undefined> {
+    const leftovers = await this.#leftovers(this.ctx);
+    const running = leftovers.find(({ status }) => RUNNING.includes(status));
+    if (running !== undefined) throw this.#runsAlready(running.id);
+    let adopted: Made | undefined;
+    for (const leftover of leftovers) {
+      if (adopted === undefined && this.#isSame(leftover)) adopted = await this.#take(leftover);
+      if (adopted?.containerId !== leftover.id) await this.containers.remove(leftover.id, false, this.ctx);
+    }
+    return adopted;
+  }
+
+  /** Asks no registry; `undefined` when its image was deleted by force, so that it could not be started. */
+  async #take({ id, imageId }: ListedContainer): Promise<Made | undefined> {
+    const { owner, spec } = this.ctx;
+    const lease = await this.images.adopt({ owner, reference: spec.image, imageId }, this.ctx);
+    if (lease === undefined) return undefined;
+    this.undo.use(lease);
+    this.undo.defer(() => this.containers.remove(id, false, {}));
+    const info = await this.containers.inspect(id, this.ctx);
+    return { containerId: id, lease, ranAt: info?.startedAt };
+  }
+
+  async #make(): Promise<Made> {
+    const { spec, owner, signal } = this.ctx;
+    const lease = await this.images.acquire(spec.image, {
+      owner,
+      policy: spec.pull,
+      signal,
+      onProgress: (progress) => this.ctx.report(progress),
+    });
+    this.undo.use(lease);
+    return { containerId: await this.#create(lease), lease, ranAt: undefined };
+  }
+
+  /**
+   * Creates the container. The call is not aborted once it is on its way: an abort would leave behind what lands
+   * afterwards; so the abort is obeyed when its outcome is known. Each cause gets one remedy.
+   */
+  async #create(lease: ImageLease): Promise<string> {
+    let created: string | undefined;
+    this.undo.defer(() => (created === undefined ? this.#sweep() : this.containers.remove(created, false, {})));
+    const body = createBody(this.ctx.spec, lease.runnable, labelsFor(this.ctx, this.ctx.spec));
+    for (const tried = new Set<Remedy>(); ;) {
+      this.ctx.signal?.throwIfAborted();
+      try {
+        created = await this.containers.create(this.#name, body);
+        return created;
+      } catch (error) {
+        const remedy = remedyFor(error);
+        if (remedy === undefined || tried.has(remedy)) throw error;
+        tried.add(remedy);
+        if (remedy === 'verify') await lease.verify(this.ctx);
+        if (remedy === 'adopt') created = await this.#holder(error);
+        if (created !== undefined) return created;
+      }
+    }
+  }
+
+  /** Whoever has our unique name is our own earlier attempt (C43); `undefined` when it is gone again. */
+  async #holder(error: unknown): Promise<string | undefined> {
+    const holder = await this.containers.inspect(this.#name, this.ctx);
+    if (holder === undefined) return undefined;
+    const owned = ownedBy(holder.labels);
+    if (owned === undefined || uniqueName(owned) !== this.#name) throw nameTaken(this.#name, holder, error);
+    if (holder.running) throw this.#runsAlready(holder.id);
+    return holder.id;
+  }
+
+  /** After a create that nobody answered for. */
+  async #sweep(): Promise<void> {
+    const ours = (await this.#leftovers({})).filter((leftover) => this.#isSame(leftover));
+    for (const { id } of ours) await this.containers.remove(id, false, {});
+  }
+
+  #leftovers(call: Call): Promise<readonly ListedContainer[]> {
+    const { allocId, task } = this.ctx;
+    return this.containers.list([`${LABELS.alloc}=${allocId}`, `${LABELS.task}=${task}`], call);
+  }
+
+  #isSame({ status, labels }: ListedContainer): boolean {
+    return ADOPTABLE.includes(status) && labels[LABELS.hash] === this.ctx.specHash;
+  }
+
+  #runsAlready(containerId: string): HandoverError {
+    const { owner } = this.ctx;
+    return new HandoverError(
+      'ERR_DRIVER',
+      `Cannot prepare ${owner}: its container ${containerId.slice(0, 12)} runs; recover it, or stop it, or use another alloc id`,
+      { details: { driver: 'docker', operation: 'prestart', owner, containerId } },
+    );
+  }
+}
+
+/**
+ * `verify`: the image went between pull and create (DP-4). `adopt`: the name is taken, by our own earlier attempt if
+ * all is well. `again`: nobody knows whether the create landed; the same name makes the second of two fail.
+ */
+type Remedy = 'verify' | 'adopt' | 'again';
+
+function remedyFor(error: unknown): Remedy | undefined {
+  if (!isEngineFault(error)) return undefined;
+  if (error.status === 404 && NO_SUCH_IMAGE.test(error.text)) return 'verify';
+  if (error.status === 409) return 'adopt';
+  return error.kind === 'lost' || error.kind === 'late' ? 'again' : undefined;
+}

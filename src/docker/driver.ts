@@ -1,0 +1,169 @@
+import * as v from 'valibot';
+import type { Call, Opt } from '../call.js';
+import type { Clock } from '../clock.js';
+import type { ExclusiveResource, ListedTask, PrestartContext, TaskDriver } from '../driver/driver.js';
+import { prestartOnce } from '../driver/prestart-once.js';
+import { UndoStack } from '../driver/undo-stack.js';
+import { type Env, requireMethods, resolveEnv } from '../env.js';
+import { invalidOption } from '../errors.js';
+import { Emitter } from '../events.js';
+import { parseOptions, text } from '../options.js';
+import { Containers } from './driver-containers.js';
+import { DockerHandle, type DockerState } from './driver-handle.js';
+import { LABELS, ownedBy } from './driver-labels.js';
+import { type DockerPrepared, PreparedContainer } from './driver-prepared.js';
+import { DockerPrestart, type ImageLeases } from './driver-prestart.js';
+import { Engine } from './engine.js';
+import { type DockerSpec, exclusiveOf, parseSpec } from './spec.js';
+import type { DockerLike } from './types.js';
+
+/** What a {@link DockerDriver} is made with. */
+export type DockerDriverOptions = {
+  /** `new Docker()` of dockerode, or what is like it. */
+  readonly docker: DockerLike;
+  /** The coordinator of the same engine's images: `new ImageCoordinator({ source: dockerImages(docker) })`. */
+  readonly images: ImageLeases;
+} & Opt<{
+  /** By which the driver is named. Default `docker`. */
+  name: string;
+}>;
+
+const schema = v.strictObject({
+  docker: v.custom<DockerLike>(isObject, 'must be a Docker client, such as `new Docker()` of dockerode'),
+  images: v.custom<ImageLeases>(isObject, 'must be an ImageCoordinator'),
+  name: v.optional(text, 'docker'),
+});
+
+/**
+ * Runs tasks as containers of a Docker engine (DP-8). Containers are found again by labels, created under a name that is
+ * unique to alloc, task and spec, and never restarted by the engine.
+ *
+ * A handle holds a connection to the engine open, on which it learns of the exit at once; it is closed at the exit,
+ * when the last caller of `wait()` has left, and by `destroy()`.
+ */
+export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerPrepared> {
+  readonly name: string;
+  readonly #images: ImageLeases;
+  readonly #clock: Clock;
+  readonly #containers: Containers;
+  readonly #warnings: Emitter<never>;
+  /** Undoes that could not be confirmed; tried again with the next prestart (DP-1). */
+  readonly #unfinished = new Set<UndoStack>();
+
+  /**
+   * @param o - client, images and name
+   * @param env - `clock`; `onEvent` is told of what could not be undone
+   * @throws HandoverError `ERR_INVALID_OPTION`
+   */
+  constructor(o: DockerDriverOptions, env: Env = {}) {
+    const { docker, images, name } = parseOptions(schema, o);
+    requireMethods('images', images, ['acquire', 'adopt']);
+    const ground = resolveEnv(env);
+    this.name = name;
+    this.#images = images;
+    this.#clock = ground.clock;
+    this.#containers = new Containers(new Engine(docker, ground.clock), ground.clock);
+    this.#warnings = new Emitter(ground);
+    prestartOnce(this);
+  }
+
+  /**
+   * Checks a spec from a wire or a literal; unknown fields are refused, except inside `create`, which is the engine's.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION` naming the field
+   */
+  parse(input: unknown): DockerSpec {
+    return parseSpec(input);
+  }
+
+  /** The fixed host ports and the fixed name; both are only needed at the start. */
+  exclusive(spec: DockerSpec): readonly ExclusiveResource[] {
+    return exclusiveOf(spec);
+  }
+
+  /**
+   * Leases the image and creates the container.
+   *
+   * @throws HandoverError `ERR_PULL_FAILED`, `ERR_IMAGE_ABSENT`, `ERR_INVALID_REFERENCE` from the image; `ERR_NAME_TAKEN`
+   *   when a stranger holds the fixed name; `ERR_DRIVER` when the engine refuses, or a container of this very owner runs;
+   *   `ERR_INVALID_OPTION` for a bad spec
+   */
+  async prestart(ctx: PrestartContext<DockerSpec>): Promise<DockerPrepared> {
+    ctx.signal?.throwIfAborted();
+    const spec = parseSpec(ctx.spec);
+    this.#finishUndoing();
+    const undo = new UndoStack();
+    try {
+      const { lease, ...made } = await new DockerPrestart(this.#containers, this.#images, { ...ctx, spec }, undo).run();
+      const { allocId, task, owner, specHash } = ctx;
+      return new PreparedContainer(this.#containers, this.#clock, {
+        who: { allocId, task, owner, specHash },
+        lease,
+        state: { containerId: made.containerId, imageId: lease.imageId, reference: spec.image },
+        name: spec.name,
+        ports: portsOf(spec),
+        ranAt: made.ranAt,
+      });
+    } catch (error) {
+      await this.#undo(undo, ctx.owner);
+      throw error;
+    }
+  }
+
+  /**
+   * Takes the fixed name and starts the container. May be repeated after it failed.
+   *
+   * @throws HandoverError `ERR_START_FAILED` with the engine's words: a port that is taken, a command that is not there;
+   *   `ERR_NAME_TAKEN`. What was prepared is still prepared, or `discard()` clears it away
+   */
+  async start(prepared: DockerPrepared, call: Call): Promise<DockerHandle> {
+    if (prepared instanceof PreparedContainer) return prepared.start(call);
+    throw invalidOption('prepared', 'must be what prestart() of a DockerDriver gave');
+  }
+
+  /** Finds a container again and leases its image anew, without asking a registry; `undefined` = it is gone. */
+  async recover(state: DockerState, o: Call & { readonly owner: string }): Promise<DockerHandle | undefined> {
+    const { containerId, imageId, reference } = state;
+    const info = await this.#containers.inspect(containerId, o);
+    if (info === undefined) return undefined;
+    const lease = await this.#images.adopt({ owner: o.owner, reference, imageId }, o);
+    const ports = ownedBy(info.labels)?.ports ?? {};
+    return new DockerHandle(this.#containers, this.#clock, { owner: o.owner, state, info, ports, lease });
+  }
+
+  /** Every container with our labels, in any state, whoever made it. */
+  async list(call: Call): Promise<readonly ListedTask<DockerState>[]> {
+    const found = await this.#containers.list([LABELS.alloc], call);
+    return found.flatMap(({ id, imageId, status, labels }) => {
+      const owned = ownedBy(labels);
+      if (owned === undefined) return [];
+      const { allocId, task, specHash, reference } = owned;
+      const state = { containerId: id, imageId, reference };
+      return [{ allocId, task, specHash, state, started: status !== 'created' }];
+    });
+  }
+
+  #finishUndoing(): void {
+    const unfinished = [...this.#unfinished];
+    this.#unfinished.clear();
+    for (const undo of unfinished) void this.#undo(undo, 'an earlier prestart');
+  }
+
+  async #undo(undo: UndoStack, owner: string): Promise<void> {
+    try {
+      await undo[Symbol.asyncDispose]();
+    } catch (error) {
+      this.#unfinished.add(undo);
+      const message = `Could not undo all of the preparation of ${owner}; it is tried again with the next one: ${String(error)}`;
+      this.#warnings.warn(owner, { code: 'undo-failed', message });
+    }
+  }
+}
+
+function portsOf(spec: DockerSpec): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(spec.ports ?? {}).map(([name, { container }]) => [name, container]));
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,12 @@
+/**
+ * Docker: the engine's images as a source for `ImageCoordinator`, and a driver that runs tasks as containers.
+ *
+ * @packageDocumentation
+ */
+export { DockerDriver, type DockerDriverOptions } from './driver.js';
+export type { DockerHandle, DockerState } from './driver-handle.js';
+export type { DockerPrepared } from './driver-prepared.js';
+export type { ImageLeases } from './driver-prestart.js';
+export type { DockerPort, DockerSpec } from './spec.js';
+export { dockerTarget } from './target.js';
+export type { DockerImage, DockerLike } from './types.js';

@@ -1,0 +1,98 @@
+import * as v from 'valibot';
+import type { Opt } from '../call.js';
+import type { ExclusiveResource } from '../driver/driver.js';
+import type { PullPolicy } from '../image/types.js';
+import { parseOptions, text } from '../options.js';
+
+/** A port of a container. */
+export interface DockerPort {
+  /** Where the program listens inside the container; TCP, 1 to 65535. */
+  readonly container: number;
+  /**
+   * The fixed port of the host, on all addresses that the engine publishes on by default. Only one task at a time can
+   * have it, so it makes a replacement stop-first. Default: a free one that the engine picks at the start.
+   */
+  readonly host?: number | undefined;
+}
+
+/** What a container is made from. */
+export type DockerSpec = {
+  /** A reference such as `registry:5000/app:v1`, `app@sha256:…`, or an image id. */
+  readonly image: string;
+} & Opt<{
+  /**
+   * A fixed name, at least two characters. It is taken at the start and held by one task at a time (DP-7). Default: the
+   * container keeps a unique name made of alloc id and task.
+   */
+  name: string;
+  /** Replaces the image's command. */
+  command: readonly string[];
+  /** Added to the image's environment. Kept out of errors, events and stored state. */
+  env: Readonly<Record<string, string>>;
+  /** When to ask the registry. Default: the coordinator's policy. */
+  pull: PullPolicy;
+  /** By a name of your choice: services and checks name ports by it. */
+  ports: Readonly<Record<string, DockerPort>>;
+  /**
+   * The engine's own create options, as they are; where both say something, these win over the fields above, key by
+   * key. Labels are merged, and the ones the driver finds its containers by stay its own.
+   */
+  create: Readonly<Record<string, unknown>>;
+}>;
+
+const PORT_TEXT = 'must be a port from 1 to 65535';
+const port = v.pipe(v.number(PORT_TEXT), v.integer(PORT_TEXT), v.minValue(1, PORT_TEXT), v.maxValue(65_535, PORT_TEXT));
+
+const ports = v.pipe(
+  v.record(text, v.strictObject({ container: port, host: v.optional(port) })),
+  v.check((all) => {
+    const containers = Object.values(all).map(({ container }) => container);
+    return new Set(containers).size === containers.length;
+  }, 'names one container port twice; give it one name'),
+);
+
+/** The engine's own grammar of container names. */
+const name = v.pipe(
+  v.string('must be text'),
+  v.regex(
+    /^[a-zA-Z0-9][a-zA-Z0-9_.-]+$/,
+    'must be two or more letters, digits, "_", "." or "-", and begin with a letter or digit',
+  ),
+);
+
+const variable = v.pipe(text, v.regex(/^[^=\0]+$/, 'must not contain "="'));
+
+const schema = v.strictObject({
+  image: text,
+  name: v.optional(name),
+  command: v.optional(v.array(v.string('must be text'))),
+  env: v.optional(v.record(variable, v.string('must be text'))),
+  pull: v.optional(
+    v.picklist(['if-absent', 'always', 'never', 'if-stale'], 'must be one of if-absent, always, never, if-stale'),
+  ),
+  ports: v.optional(ports),
+  create: v.optional(
+    v.pipe(
+      v.record(v.string(), v.unknown()),
+      v.check(
+        (create) => !('Image' in create),
+        'must not set Image: the driver creates from the leased `image` (DP-6)',
+      ),
+    ),
+  ),
+});
+
+/** @throws HandoverError `ERR_INVALID_OPTION` naming the field */
+export function parseSpec(input: unknown): DockerSpec {
+  return parseOptions(schema, input);
+}
+
+/** What only one container at a time can hold, both not before its start (DP-7). */
+export function exclusiveOf(spec: DockerSpec): readonly ExclusiveResource[] {
+  const fixed = Object.values(spec.ports ?? {}).flatMap(({ host }) => (host === undefined ? [] : [host]));
+  const held = { scope: 'host', needed: 'start' } as const;
+  return [
+    ...fixed.map((host) => ({ kind: 'port', key: `${host}/tcp`, ...held }) as const),
+    ...(spec.name === undefined ? [] : [{ kind: 'name', key: spec.name, ...held } as const]),
+  ];
+}
