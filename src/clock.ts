@@ -80,6 +80,6 @@ export class Deadline {
 
   /** Wall time of the deadline, for showing and storing; `null` = never. */
   get wall(): number | null {
-    return this.at === Infinity ? null : this.clock.wall() + this.remaining();
+    return this.at === Infinity ? null : this.clock.wall() + (this.at - this.clock.now());
   }
 }

@@ -39,23 +39,30 @@ function parseText(text: string): number {
   if (text === 'never') return Infinity;
   const match = PATTERN.exec(text);
   if (match === null || text === '') return Number.NaN;
-  return UNITS.reduce((sum, [, ms], i) => sum + Number(match[i + 1] ?? 0) * ms, 0);
+  return UNITS.reduce((sum, [, ms], i) => sum + multiply(match[i + 1] ?? '0', ms), 0);
+}
+
+/** Exact where floating point is not: `1.001` times 1000 would be 1000.9999999999999. */
+function multiply(number: string, ms: number): number {
+  const [whole, fraction = '0'] = number.split('.');
+  return Number(whole) * ms + Math.round(Number(`0.${fraction}`) * ms * 1e6) / 1e6;
 }
 
 function show(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+  if (typeof value === 'string') return JSON.stringify(value);
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
 /**
- * Writes milliseconds as the shortest exact text, for messages: `90500` → `'1m30.5s'`.
+ * Writes a duration as the shortest text that is exact to the millisecond, for messages: `90500` → `'1m30.5s'`.
  *
  * @param ms - milliseconds; `Infinity` gives `'never'`
  */
 export function formatDuration(ms: Duration): string {
   if (typeof ms === 'string') return ms;
   if (ms === Infinity) return 'never';
-  if (ms < 1_000) return `${Math.round(ms)}ms`;
   let rest = Math.round(ms);
+  if (rest < 1_000) return `${rest}ms`;
   let text = '';
   for (const [unit, size] of UNITS.slice(0, 3)) {
     const count = Math.floor(rest / size);

@@ -45,9 +45,9 @@ export interface ErrorDetails {
   /** A driver's engine failed an operation; for driver authors. Facts are free-form JSON. */
   readonly ERR_DRIVER: { readonly driver: string; readonly operation: string; readonly [fact: string]: unknown };
   /** The object was closed. */
-  readonly ERR_CLOSED: Readonly<Record<never, never>>;
+  readonly ERR_CLOSED: Readonly<Record<string, never>>;
   /** The object was detached: let go without undoing anything (G-4). */
-  readonly ERR_DETACHED: Readonly<Record<never, never>>;
+  readonly ERR_DETACHED: Readonly<Record<string, never>>;
 }
 
 /** A stable error code. */
@@ -84,22 +84,25 @@ export class HandoverError<C extends ErrorCode = ErrorCode> extends Error {
     this.retryable = o.retryable ?? false;
   }
 
-  /** JSON form for logs and wires: code, message, details, retryable and the messages of the causes. */
+  /** JSON form for logs and wires: code, message, details, retryable and the names and messages of all causes. */
   toJSON(): object {
-    return {
-      name: this.name,
-      code: this.code,
-      message: this.message,
-      details: this.details,
-      retryable: this.retryable,
-      ...(this.cause === undefined ? {} : { cause: causeJson(this.cause) }),
-    };
+    return errorJson(this, []);
   }
 }
 
-function causeJson(cause: unknown): unknown {
-  if (isHandoverError(cause)) return cause.toJSON();
-  return cause instanceof Error ? { name: cause.name, message: cause.message } : String(cause);
+/** Of errors of others only name and message: what else hangs on them may be a secret (G-6). */
+function errorJson(error: Error, above: readonly Error[]): object {
+  const { name, message, cause } = error;
+  const part = (inner: unknown): unknown =>
+    inner instanceof Error && !above.includes(inner) && inner !== error
+      ? errorJson(inner, [...above, error])
+      : String(inner);
+  return {
+    ...{ name, message },
+    ...(isHandoverError(error) ? { code: error.code, details: error.details, retryable: error.retryable } : {}),
+    ...(cause === undefined ? {} : { cause: part(cause) }),
+    ...(error instanceof AggregateError ? { errors: error.errors.map(part) } : {}),
+  };
 }
 
 /**

@@ -60,16 +60,19 @@ export function block<const E extends v.ObjectEntries>(entries: E) {
  * @throws HandoverError `ERR_INVALID_OPTION` naming the path of the first problem
  */
 export function parseOptions<S extends v.GenericSchema>(schema: S, input: unknown, prefix = ''): v.InferOutput<S> {
-  const result = v.safeParse(schema, input);
+  const result = v.safeParse(schema, input, { message: problem });
   if (result.success) return result.output;
   throw toError(result.issues[0], prefix);
 }
 
 function toError(issue: v.BaseIssue<unknown>, prefix: string): HandoverError<'ERR_INVALID_OPTION'> {
   const path = [prefix, v.getDotPath(issue) ?? ''].filter((part) => part !== '').join('.');
-  const unknownKey = issue.type === 'strict_object' && issue.expected === 'never';
-  return invalidOption(
-    path === '' ? '(options)' : path,
-    unknownKey ? 'is not an option; check its spelling' : issue.message,
-  );
+  return invalidOption(path === '' ? '(options)' : path, issue.message);
+}
+
+/** What to say where a schema has no words of its own; never what was received, which may be a secret (G-6). */
+function problem({ type, expected }: v.BaseIssue<unknown>): string {
+  if (expected === 'never') return 'is not an option; check its spelling';
+  if (expected === 'Object') return 'must be an object';
+  return type === 'strict_object' ? 'is required' : `must be ${expected ?? 'something else'}`;
 }

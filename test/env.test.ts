@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { type Env, systemClock } from 'handover';
+import { FakeClock, FakeRegistrar } from 'handover/testing';
+import { requireMethods, resolveEnv } from '../src/env.js';
+
+describe('resolveEnv', () => {
+  it.each([undefined, {}, { clock: undefined, onEvent: undefined, registrar: undefined, hooks: undefined }])(
+    'G-2 %j gives the defaults',
+    (env) => {
+      const ground = resolveEnv(env);
+      expect(ground).toMatchObject({ clock: systemClock, registrar: undefined, hooks: {} });
+      expect(ground.onEvent).toBeTypeOf('function');
+    },
+  );
+
+  it('G-2 takes what is given, and keys it does not know', () => {
+    const env = { clock: new FakeClock(), registrar: new FakeRegistrar(), hooks: {}, onEvent: () => {}, feed: {} };
+    const { feed: _, ...known } = env;
+    expect(resolveEnv(env)).toEqual(known);
+  });
+
+  it.each([
+    [{ clock: { now: () => 0 } }, 'env.clock', 'Option env.clock: has no method wall()'],
+    [{ clock: null }, 'env.clock', 'Option env.clock: has no method now()'],
+    [{ registrar: { register: () => Promise.resolve() } }, 'env.registrar', 'has no method deregister()'],
+    [{ registrar: 'consul' }, 'env.registrar', 'has no method register()'],
+    [{ onEvent: {} }, 'env.onEvent', 'must be a function'],
+  ])('G-2 refuses %j before anything is touched', (env, path, message) => {
+    expect(() => resolveEnv(env as unknown as Env)).toThrow(
+      expect.objectContaining({
+        code: 'ERR_INVALID_OPTION',
+        details: { path },
+        message: expect.stringContaining(message) as string,
+      }),
+    );
+  });
+
+  it('requireMethods finds methods of classes, and asks nothing of what is absent', () => {
+    expect(() => requireMethods('x', new FakeRegistrar(), ['register', 'drained'])).not.toThrow();
+    expect(() => requireMethods('x', undefined, ['anything'])).not.toThrow();
+  });
+});

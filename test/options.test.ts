@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import * as v from 'valibot';
+import { block, duration, flag, oneOf, parseOptions, requiredDuration, text, wholeNumber } from '../src/options.js';
+
+const SCHEMA = v.strictObject({
+  removal: block({ enabled: flag(true), delay: duration(180_000, { never: true }) }),
+  pull: block({ attempts: wholeNumber(5, 1), concurrency: wholeNumber(3, 1, 10), policy: oneOf(['a', 'b'], 'a') }),
+  timeout: duration(500),
+});
+const DEFAULTS = {
+  removal: { enabled: true, delay: 180_000 },
+  pull: { attempts: 5, concurrency: 3, policy: 'a' },
+  timeout: 500,
+};
+
+describe('one defaulting point', () => {
+  it.each([
+    {},
+    { removal: undefined, pull: undefined, timeout: undefined },
+    { removal: {}, pull: {} },
+    { removal: { enabled: undefined, delay: undefined }, pull: { attempts: undefined } },
+    { removal: { enabled: true }, pull: { attempts: 5 } },
+  ])('G-2 absent, empty and partial blocks and undefined give the same defaults: %j', (input) => {
+    expect(parseOptions(SCHEMA, input)).toEqual(DEFAULTS);
+  });
+
+  it.each([
+    [{ removal: { delay: 0 } }, { removal: { enabled: true, delay: 0 } }],
+    [{ removal: { enabled: false } }, { removal: { enabled: false, delay: 180_000 } }],
+    [{ removal: { delay: '96h' } }, { removal: { enabled: true, delay: 345_600_000 } }],
+    [{ removal: { delay: 'never' } }, { removal: { enabled: true, delay: Infinity } }],
+    [{ pull: { policy: 'b' } }, { pull: { attempts: 5, concurrency: 3, policy: 'b' } }],
+    [{ timeout: 0 }, { timeout: 0 }],
+  ])('G-2 what is given counts, 0 and false too: %j', (input, expected) => {
+    expect(parseOptions(SCHEMA, input)).toEqual({ ...DEFAULTS, ...expected });
+  });
+
+  it('G-2 parsing twice, or what came out, changes nothing, and defaults are not shared', () => {
+    const first = parseOptions(SCHEMA, {});
+    expect(parseOptions(SCHEMA, first)).toEqual(first);
+    expect(parseOptions(SCHEMA, {}).removal).not.toBe(first.removal);
+  });
+});
+
+describe('what is refused names its path', () => {
+  it.each([
+    [{ removal: { dely: 1 } }, 'removal.dely', 'is not an option; check its spelling'],
+    [{ Removal: {} }, 'Removal', 'is not an option; check its spelling'],
+    [{ removal: { delay: '30' } }, 'removal.delay', '"30" is not a duration; give milliseconds'],
+    [{ removal: { delay: null } }, 'removal.delay', 'null is not a duration'],
+    [{ removal: { enabled: 'no' } }, 'removal.enabled', 'must be true or false'],
+    [{ removal: null }, 'removal', 'must be an object'],
+    [{ removal: 5 }, 'removal', 'must be an object'],
+    [{ timeout: 'never' }, 'timeout', '"never" is not allowed here'],
+    [{ timeout: Infinity }, 'timeout', 'Infinity is not allowed here'],
+    [{ pull: { attempts: 0 } }, 'pull.attempts', 'must be a whole number from 1'],
+    [{ pull: { attempts: 1.5 } }, 'pull.attempts', 'must be a whole number from 1'],
+    [{ pull: { attempts: '3' } }, 'pull.attempts', 'must be a whole number from 1'],
+    [{ pull: { concurrency: 11 } }, 'pull.concurrency', 'must be a whole number from 1 to 10'],
+    [{ pull: { policy: 'c' } }, 'pull.policy', 'must be one of a, b'],
+    [null, '(options)', 'must be an object'],
+    ['text', '(options)', 'must be an object'],
+  ])('G-2 G-3 %j: %s %s', (input, path, problem) => {
+    expect(() => parseOptions(SCHEMA, input)).toThrow(
+      expect.objectContaining({
+        code: 'ERR_INVALID_OPTION',
+        details: { path },
+        message: expect.stringContaining(`Option ${path}: ${problem}`) as string,
+      }),
+    );
+  });
+
+  const TASK = v.strictObject({
+    owner: text,
+    list: v.optional(v.array(v.strictObject({ every: requiredDuration() }))),
+  });
+
+  it.each([
+    [{}, 'alloc.owner', 'is required'],
+    [{ owner: undefined }, 'alloc.owner', 'must be text'],
+    [{ owner: '' }, 'alloc.owner', 'must not be empty'],
+    [{ owner: 5 }, 'alloc.owner', 'must be text'],
+    [{ owner: 'a', list: [{ every: 1 }, { every: '1' }] }, 'alloc.list.1.every', '"1" is not a duration'],
+    [{ owner: 'a', list: [{}] }, 'alloc.list.0.every', 'is required'],
+    [[], 'alloc.owner', 'is required'],
+    ['a', 'alloc', 'must be an object'],
+    [{ owner: 'a', list: 'x' }, 'alloc.list', 'must be Array'],
+  ])('G-2 below a prefix, and where there is no default: %j: %s %s', (input, path, problem) => {
+    expect(() => parseOptions(TASK, input, 'alloc')).toThrow(
+      expect.objectContaining({
+        details: { path },
+        message: expect.stringContaining(`Option ${path}: ${problem}`) as string,
+      }),
+    );
+  });
+
+  it.each([
+    [{ owner: 'a', list: [{ every: 1, token: 'hunter2' }] }, 'alloc.list.0.token'],
+    [{ owner: 'a', list: ['hunter2'] }, 'alloc.list.0'],
+    [{ owner: 'a', list: 'hunter2' }, 'alloc.list'],
+    ['hunter2', 'alloc'],
+  ])('G-6 the message never shows what was received: %j', (input, path) => {
+    expect.assertions(2);
+    try {
+      parseOptions(TASK, input, 'alloc');
+    } catch (error) {
+      expect(error).toMatchObject({ details: { path } });
+      expect(JSON.stringify(error)).not.toContain('hunter2');
+    }
+  });
+});
