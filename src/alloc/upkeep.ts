@@ -86,7 +86,7 @@ export class AllocUpkeep {
     const how = exit.signal === null ? `with code ${exit.code ?? 'unknown'}` : `by ${exit.signal}`;
     const byItself = isServing(board.state);
     board.send(
-      exit.code === 0 ? 'exitedWell' : 'exitedBadly',
+      howItEnded(exit),
       { code: 'exited', message: `Its task ended ${how}` },
       { tasks: { [task.name]: { phase: 'dead', exit } }, health: 'none', healthy: false },
     );
@@ -123,4 +123,10 @@ export class AllocUpkeep {
     const { board } = this.#parts;
     board.emitter.warn(`alloc ${board.status.id}`, { code: 'alloc-warning', message, ...errorOf(error) });
   }
+}
+
+/** An end of which nothing is known, because somebody removed the task, is a loss. */
+function howItEnded({ code, signal }: ExitResult): 'exitedWell' | 'exitedBadly' | 'lost' {
+  if (code === null && signal === null) return 'lost';
+  return code === 0 ? 'exitedWell' : 'exitedBadly';
 }
