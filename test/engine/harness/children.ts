@@ -68,8 +68,9 @@ export async function untilReady(
       return;
     } catch {
       const ended = child.process.exitCode ?? child.process.signalCode;
-      if (ended !== null) throw new Error(`${name} ended with ${ended} before it was ready:\n${child.tail()}`);
-      if (Date.now() > deadline) throw new Error(`${name} was not ready after ${patience} ms:\n${child.tail()}`);
+      if (ended !== null) throw new Error(`${name} ended with ${ended} before it was ready. Its log:\n${child.tail()}`);
+      if (Date.now() > deadline)
+        throw new Error(`${name} was not ready after ${patience} ms. Its log:\n${child.tail()}`);
       await sleep(100);
     }
   }

@@ -1,8 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -51,14 +50,12 @@ export class EngineProxy {
   readonly socketPath: string;
   readonly calls: EngineCall[] = [];
   readonly #server: Server;
-  readonly #folder: string;
   readonly #upstream: string;
   readonly #sockets = new Set<Socket>();
   #rules: Rule[] = [];
 
-  private constructor(server: Server, folder: string, socketPath: string, upstream: string) {
+  private constructor(server: Server, socketPath: string, upstream: string) {
     this.#server = server;
-    this.#folder = folder;
     this.socketPath = socketPath;
     this.#upstream = upstream;
     server.on('connection', (socket: Socket) => {
@@ -71,12 +68,11 @@ export class EngineProxy {
     });
   }
 
-  static async start(engineSocketPath: string): Promise<EngineProxy> {
-    const folder = mkdtempSync(join(tmpdir(), 'handover-proxy-'));
-    const socketPath = join(folder, 'engine.sock');
+  static async start(engineSocketPath: string, folder: string): Promise<EngineProxy> {
+    const socketPath = join(folder, `proxy-${randomBytes(4).toString('hex')}.sock`);
     const server = createServer().listen(socketPath);
     await once(server, 'listening');
-    return new EngineProxy(server, folder, socketPath, engineSocketPath);
+    return new EngineProxy(server, socketPath, engineSocketPath);
   }
 
   /** `METHOD /path` of each call, without the query: the sequence to assert. */
@@ -114,7 +110,6 @@ export class EngineProxy {
     this.#server.close();
     this.dropAll();
     await once(this.#server, 'close');
-    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   async #handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {

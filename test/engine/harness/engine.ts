@@ -4,19 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnSync } from 'node:child_process';
 import Docker from 'dockerode';
 import { findProgram, startChild, untilReady, type Child } from './children.js';
-import { absent, RUN_LABEL, type Parts } from './parts.js';
-
-export interface StartedEngine {
-  readonly part: Parts['engine'];
-  end(): Promise<void>;
-}
+import { absent, RUN_LABEL, type Engine, type Started } from './parts.js';
 
 /**
  * The engine of the run: the one named by HANDOVER_ENGINE_SOCKET, else one that answers already, else a dockerd of our
  * own. An engine that runs already goes first because two dockerds on one machine share a bridge and the firewall:
  * the second one breaks the networks of the first.
  */
-export async function startEngine(folder: string, runId: string): Promise<StartedEngine> {
+export async function startEngine(folder: string, runId: string): Promise<Started<Engine>> {
   const named = process.env['HANDOVER_ENGINE_SOCKET'];
   if (named !== undefined) return reuse(named, await versionOf(named), runId);
   const running = await findRunning();
@@ -31,9 +26,9 @@ export async function startEngine(folder: string, runId: string): Promise<Starte
   return startOwn(program, folder);
 }
 
-const missing = (reason: string): StartedEngine => ({ part: absent(reason), end: async () => {} });
+const missing = (reason: string): Started<Engine> => ({ part: absent(reason), end: async () => {} });
 
-function reuse(socketPath: string, version: string, runId: string): StartedEngine {
+function reuse(socketPath: string, version: string, runId: string): Started<Engine> {
   return {
     part: { available: true, socketPath, version },
     end: () => sweep(new Docker({ socketPath }), { label: [`${RUN_LABEL}=${runId}`] }),
@@ -78,7 +73,7 @@ function pidsWhere(matches: (pid: number) => boolean): number[] {
     });
 }
 
-async function startOwn(program: string, folder: string): Promise<StartedEngine> {
+async function startOwn(program: string, folder: string): Promise<Started<Engine>> {
   mkdirSync(folder, { recursive: true });
   const socketPath = join(folder, 'docker.sock');
   const args = [

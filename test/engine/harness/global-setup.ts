@@ -28,11 +28,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       throw new Error('The real parts of the engine tests could not be started: see above.');
     }),
   ])) as [string];
-  const parts = JSON.parse(line) as Parts;
-  for (const part of [parts.engine, parts.registry, parts.app]) {
-    if (!part.available) process.stderr.write(`Tests of the real engine are skipped: ${part.reason}\n`);
-  }
-  project.provide('realParts', parts);
+  project.provide('realParts', JSON.parse(line) as Parts);
   return async () => {
     holder.stdin.end();
     await exited;

@@ -84,7 +84,7 @@ export function requireEngine(): RealEngine {
       return proxy;
     },
     async engineProxy() {
-      const proxy = await EngineProxy.start(socketPath);
+      const proxy = await EngineProxy.start(socketPath, parts.folder);
       onTestFinished(() => proxy.close());
       return proxy;
     },

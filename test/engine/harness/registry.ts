@@ -1,16 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findProgram, startChild, untilReady } from './children.js';
-import { absent, type Parts } from './parts.js';
+import { absent, type Registry, type Started } from './parts.js';
 import { freePort } from './ports.js';
 
-export interface StartedRegistry {
-  readonly part: Parts['registry'];
-  end(): Promise<void>;
-}
-
 /** The registry of the run: the one on HANDOVER_REGISTRY_PORT, else one of our own on a free port of 127.0.0.1. */
-export async function startRegistry(folder: string): Promise<StartedRegistry> {
+export async function startRegistry(folder: string): Promise<Started<Registry>> {
   const named = process.env['HANDOVER_REGISTRY_PORT'];
   if (named !== undefined) {
     await ping(Number(named));

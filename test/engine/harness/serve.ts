@@ -16,7 +16,10 @@ const told = forRunner
   : Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
 
 const { parts, end } = await startParts();
-const { engine, registry } = parts;
+const { engine, registry, app } = parts;
+for (const part of [engine, registry, app]) {
+  if (!part.available) process.stderr.write(`Tests of the real engine are skipped: ${part.reason}\n`);
+}
 const variables = {
   HANDOVER_ENGINE_SOCKET: engine.available ? engine.socketPath : undefined,
   HANDOVER_REGISTRY_PORT: registry.available ? String(registry.port) : undefined,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compileApp } from './app-binary.js';
 import { startEngine } from './engine.js';
-import type { Part, Parts } from './parts.js';
+import { absent, type Part, type Parts, type Started } from './parts.js';
 import { startRegistry } from './registry.js';
 
 export interface StartedParts {
@@ -15,7 +15,7 @@ export interface StartedParts {
 /**
  * Starts the real parts of a run in a temporary folder.
  *
- * @throws Error when a part does not start, or when one is absent and HANDOVER_REQUIRE_ENGINE=1
+ * @throws Error when a part is absent or does not start, and HANDOVER_REQUIRE_ENGINE=1
  */
 export async function startParts(): Promise<StartedParts> {
   const runId = randomBytes(4).toString('hex');
@@ -27,16 +27,27 @@ export async function startParts(): Promise<StartedParts> {
   };
   try {
     const app = compileApp();
-    const registry = await startRegistry(join(folder, 'registry'));
+    const registry = await orAbsent(startRegistry(join(folder, 'registry')));
     ends.push(registry.end);
-    const engine = await startEngine(join(folder, 'engine'), runId);
+    const engine = await orAbsent(startEngine(join(folder, 'engine'), runId));
     ends.push(engine.end);
-    const parts = { runId, engine: engine.part, registry: registry.part, app };
+    const parts = { runId, folder, engine: engine.part, registry: registry.part, app };
     if (process.env['HANDOVER_REQUIRE_ENGINE'] === '1') demandAll([parts.engine, parts.registry, parts.app]);
     return { parts, end };
   } catch (cause) {
     await end();
     throw cause;
+  }
+}
+
+/** A part that does not start says why with the tail of its log, and then counts as absent. */
+async function orAbsent<T>(starting: Promise<Started<T>>): Promise<Started<T>> {
+  try {
+    return await starting;
+  } catch (cause) {
+    const text = cause instanceof Error ? cause.message : String(cause);
+    process.stderr.write(`${text}\n`);
+    return { part: absent(text.split('\n')[0] ?? text), end: async () => {} };
   }
 }
 
