@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, readdir, stat, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import type { Artifact } from '../image/types.js';
+import { KeyedLock } from '../internal/keyed-lock.js';
+import { FILE_ID, type FileReference, parseFileReference, pinned } from './file-reference.js';
+import { ifThere, moveTo, readJson, writeJson, writeWhole } from './file-system.js';
+
+/** A file that is present locally. */
+export interface FileArtifact extends Artifact {
+  /** Where it is; read-only and executable. To be linked or copied from, never written to. */
+  readonly path: string;
+}
+
+const REFERENCE_FILE = v.object({ reference: v.string(), id: v.pipe(v.string(), v.regex(FILE_ID)) });
+const BLOB = /^sha256-([0-9a-f]{64})$/;
+/** Content has no mode on its way over HTTP; it may be a program, and is shared, so nobody writes to it. */
+const BLOB_MODE = 0o555;
+
+/**
+ * Files by their content, and the references that lead to them: `blobs/sha256-<hex>`, and `refs/<hash>.json` for each
+ * reference. Processes may share the folder: every file appears whole, and one that is broken counts as absent.
+ */
+export class FileStore {
+  readonly #blobs: string;
+  readonly #refs: string;
+  /** By id: what places a file and what removes it must not overlap. */
+  readonly #lock = new KeyedLock();
+
+  constructor(directory: string) {
+    this.#blobs = join(directory, 'blobs');
+    this.#refs = join(directory, 'refs');
+  }
+
+  async find(referenceOrId: string): Promise<FileArtifact | undefined> {
+    const { key, pullable } = parseFileReference(referenceOrId);
+    const id = pullable ? (await this.#read(this.#refPath(key)))?.id : key;
+    return id === undefined ? undefined : this.#artifact(id, await this.#references());
+  }
+
+  async list(): Promise<readonly FileArtifact[]> {
+    const names = (await ifThere(readdir(this.#blobs))) ?? [];
+    const ids = names.flatMap((name) => (BLOB.test(name) ? [name.replace('-', ':')] : []));
+    const references = await this.#references();
+    const found = await Promise.all(ids.map((id) => this.#artifact(id, references)));
+    return found.filter((artifact) => artifact !== undefined);
+  }
+
+  /**
+   * Takes in content under a reference, and under the one that pins it: when the reference moves on, the old content
+   * still has a name to be removed by.
+   *
+   * @param write - fills the file and tells its hash; when it throws nothing stays
+   */
+  async add(reference: FileReference, write: (file: FileHandle) => Promise<string>): Promise<void> {
+    const fill = async (file: FileHandle): Promise<string> => {
+      const hash = await write(file);
+      await file.chmod(BLOB_MODE);
+      await file.sync();
+      return hash;
+    };
+    await writeWhole(this.#blobs, fill, async (partial, hash) => {
+      const id = `sha256:${hash}`;
+      await this.#lock.run(id, async () => {
+        await moveTo(partial, this.#blobPath(id));
+        for (const key of new Set([pinned(reference.repository, hash), reference.key])) {
+          await writeJson(this.#refPath(key), { reference: key, id });
+        }
+      });
+    });
+  }
+
+  async remove(referenceOrId: string): Promise<'removed' | 'untagged' | 'absent'> {
+    const artifact = await this.find(referenceOrId);
+    if (artifact === undefined) return 'absent';
+    return this.#lock.run(artifact.id, async () => {
+      const { key, repository, pullable } = parseFileReference(referenceOrId);
+      const references = (await this.#references()).get(artifact.id) ?? [];
+      // As engines do it: the pinned name goes with the name that floats, or nothing would ever go.
+      const going = references.filter(
+        (name) => !pullable || name === key || name === pinned(repository, artifact.id.slice('sha256:'.length)),
+      );
+      for (const name of going) await ifThere(unlink(this.#refPath(name)));
+      if (going.length < references.length) return 'untagged';
+      await ifThere(unlink(artifact.path));
+      return 'removed';
+    });
+  }
+
+  async #artifact(id: string, references: ReadonlyMap<string, readonly string[]>): Promise<FileArtifact | undefined> {
+    const path = this.#blobPath(id);
+    const facts = await ifThere(stat(path));
+    if (facts === undefined) return undefined;
+    return { id, digest: id, bytes: facts.size, references: references.get(id) ?? [], runnable: path, path };
+  }
+
+  /** Id → the references that lead to it. */
+  async #references(): Promise<ReadonlyMap<string, readonly string[]>> {
+    const names = (await ifThere(readdir(this.#refs))) ?? [];
+    const all = await Promise.all(
+      names.filter((name) => name.endsWith('.json')).map((name) => this.#read(join(this.#refs, name))),
+    );
+    const byId = new Map<string, string[]>();
+    for (const ref of all) {
+      if (ref !== undefined) byId.set(ref.id, [...(byId.get(ref.id) ?? []), ref.reference]);
+    }
+    return byId;
+  }
+
+  async #read(path: string): Promise<v.InferOutput<typeof REFERENCE_FILE> | undefined> {
+    const parsed = v.safeParse(REFERENCE_FILE, await readJson(path));
+    return parsed.success ? parsed.output : undefined;
+  }
+
+  #blobPath(id: string): string {
+    return join(this.#blobs, id.replace(':', '-'));
+  }
+
+  #refPath(key: string): string {
+    return join(this.#refs, `${createHash('sha256').update(key).digest('hex')}.json`);
+  }
+}

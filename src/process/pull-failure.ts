@@ -1,0 +1,54 @@
+import { HandoverError, isHandoverError } from '../errors.js';
+import type { PullReason } from '../image/types.js';
+import { errorCode } from './file-system.js';
+
+/** What went wrong, before it is said of which reference. */
+export interface Failure {
+  readonly reason: PullReason;
+  /** Whether a later try may succeed. */
+  readonly retryable: boolean;
+  readonly problem: string;
+  /** Wall time at which the origin wants to be asked again, ms. */
+  readonly retryAt?: number | undefined;
+}
+
+const UNAVAILABLE = { reason: 'registry-unavailable', retryable: true } as const;
+const NO_SPACE = { reason: 'no-space', retryable: false } as const;
+/** The classes of system errors (IC-10); what is not named is `unknown` and permanent. */
+const SYSTEM: Readonly<Record<string, Omit<Failure, 'problem'>>> = {
+  EAI_AGAIN: UNAVAILABLE,
+  ECONNABORTED: UNAVAILABLE,
+  ECONNREFUSED: UNAVAILABLE,
+  ECONNRESET: UNAVAILABLE,
+  EDQUOT: NO_SPACE,
+  EHOSTUNREACH: UNAVAILABLE,
+  ENETUNREACH: UNAVAILABLE,
+  ENOSPC: NO_SPACE,
+  ENOTFOUND: UNAVAILABLE,
+  EPIPE: UNAVAILABLE,
+  ETIMEDOUT: UNAVAILABLE,
+};
+
+/** Says what a caught error means for the pull. */
+function classify(error: unknown): Failure {
+  const code = errorCode(error) ?? '';
+  const problem = error instanceof Error ? error.message : String(error);
+  // What node's HTTP parser refuses is an answer that was garbled on its way.
+  if (code.startsWith('HPE_')) return { reason: 'corrupt-stream', retryable: true, problem };
+  return { ...(SYSTEM[code] ?? { reason: 'unknown', retryable: false }), problem };
+}
+
+/** An `ERR_PULL_FAILED` of one attempt. */
+export function pullFailed(reference: string, failure: Failure, cause?: unknown): HandoverError<'ERR_PULL_FAILED'> {
+  const { reason, retryable, problem, retryAt } = failure;
+  return new HandoverError('ERR_PULL_FAILED', `Fetching ${reference} failed (${reason}): ${problem}`, {
+    details: { reference, reason, attempts: 1, ...(retryAt === undefined ? {} : { retryAt }) },
+    retryable,
+    cause,
+  });
+}
+
+/** Whatever was caught during a fetch, as the error of the fetch. */
+export function toPullError(reference: string, error: unknown): HandoverError {
+  return isHandoverError(error) ? error : pullFailed(reference, classify(error), error);
+}
