@@ -62,15 +62,13 @@ async function once<T>(
   const { get } = url.protocol === 'https:' ? https : http;
   const answer = deferred<IncomingMessage>();
   const request = get(url, { agent: false, headers: { 'accept-encoding': 'identity', 'user-agent': 'handover' } });
-  let broken: Error | undefined;
-  request.on('response', answer.resolve).on('error', (error) => answer.reject((broken = error)));
+  request.on('response', answer.resolve).on('error', answer.reject);
   const dispose = onAbort(signal, () => request.destroy());
   try {
     return await use(await answer.promise);
   } catch (error) {
     signal?.throwIfAborted();
-    // The answer says of every broken connection that it was aborted; the request knows better, if there was an error.
-    throw wasCut(error) ? (broken ?? new Refused(CUT)) : error;
+    throw wasCut(error) ? new Refused(CUT) : error;
   } finally {
     dispose();
     request.destroy();
@@ -80,9 +78,10 @@ async function once<T>(
 const CUT: Failure = {
   reason: 'corrupt-stream',
   retryable: true,
-  problem: 'the connection was closed before the content was complete',
+  problem: 'the connection ended before the content was complete',
 };
 
+/** Node says this of every connection that ends in the middle of an answer, whether it was closed or reset. */
 function wasCut(error: unknown): boolean {
   return errorCode(error) === 'ECONNRESET' && (error as Error).message === 'aborted';
 }

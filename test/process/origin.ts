@@ -33,7 +33,9 @@ export class Origin {
   }
 
   content(path: string, content: string | Buffer): string {
-    return this.on(path, (_, response) => response.writeHead(200, { 'content-length': Buffer.byteLength(content) }).end(content));
+    return this.on(path, (_, response) =>
+      response.writeHead(200, { 'content-length': Buffer.byteLength(content) }).end(content),
+    );
   }
 
   /** Sends the start of what it promised, and then nothing more. */
