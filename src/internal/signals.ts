@@ -2,6 +2,42 @@ import type { Clock } from '../clock.js';
 import { deferred } from './deferred.js';
 
 /**
+ * All that wait on one signal, behind one listener of it: Node warns of a leak when a signal has more than ten, and a
+ * caller may well give one signal to hundreds of calls.
+ */
+class Watched {
+  static readonly #all = new WeakMap<AbortSignal, Watched>();
+  readonly #listeners = new Set<(reason: unknown) => void>();
+
+  static of(signal: AbortSignal): Watched {
+    return Watched.#all.get(signal) ?? new Watched(signal);
+  }
+
+  private constructor(private readonly signal: AbortSignal) {
+    Watched.#all.set(signal, this);
+    signal.addEventListener('abort', this.#fire, { once: true });
+  }
+
+  add(listener: (reason: unknown) => void): () => void {
+    const own = (reason: unknown): void => listener(reason);
+    this.#listeners.add(own);
+    return () => {
+      if (this.#listeners.delete(own) && this.#listeners.size === 0) this.#end();
+    };
+  }
+
+  readonly #fire = (): void => {
+    this.#end();
+    for (const listener of this.#listeners) listener(this.signal.reason);
+  };
+
+  #end(): void {
+    Watched.#all.delete(this.signal);
+    this.signal.removeEventListener('abort', this.#fire);
+  }
+}
+
+/**
  * Runs `listener` once when the signal aborts, at once if it already has.
  *
  * @returns takes the listener off again; call it when whatever waited has settled (G-4)
@@ -12,9 +48,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: (reason: unkn
     listener(signal.reason);
     return () => undefined;
   }
-  const handler = (): void => listener(signal.reason);
-  signal.addEventListener('abort', handler, { once: true });
-  return () => signal.removeEventListener('abort', handler);
+  return Watched.of(signal).add(listener);
 }
 
 /** A signal of our own that also follows others. */
