@@ -48,6 +48,8 @@ export type {
 export { prestartOnce } from './driver/prestart-once.js';
 export { UndoStack } from './driver/undo-stack.js';
 // shutdown
+export { memoryRegistrar, registrars } from './shutdown/registrar.js';
+export { ShutdownSequencer } from './shutdown/sequencer.js';
 export type {
   ExitResult,
   Registrar,
@@ -65,6 +67,11 @@ export type {
   StopRun,
 } from './shutdown/types.js';
 // allocs
+export { type AllocGoal, AllocLifecycle } from './alloc/lifecycle.js';
+export { memoryFeed, peer } from './alloc/feed.js';
+export { NextAllocWatcher } from './alloc/next.js';
+export { PrevAllocWatcher } from './alloc/previous.js';
+export { ALLOC_TABLE, type AllocEvent } from './alloc/states.js';
 export type {
   AllocEnv,
   AllocEvents,
@@ -87,4 +94,5 @@ export type {
   TaskStatus,
 } from './alloc/types.js';
 // compositions
+export { replace } from './replace/replace.js';
 export type { ReplaceEvents, ReplaceOptions, ReplaceResult, TimelineEntry } from './replace/types.js';
