@@ -1,0 +1,90 @@
+import * as v from 'valibot';
+import { duration, parseOptions, requiredDuration } from '../options.js';
+import type { RunOptions, ServiceInstance, ShutdownOptions, StopReason } from './types.js';
+
+const SIGNAL_HELP = "must name a signal, such as 'SIGTERM', 'TERM', 'SIGRTMIN+3' or '15'";
+const POLICY_HELP = "must be 'proceed', 'abort' or { hold: duration }";
+
+/**
+ * The one spelling of a signal (S70): `SIGTERM` for `TERM` and `sigterm`; a number stays one, since its meaning is
+ * that of the target's platform.
+ *
+ * @returns `undefined` when it cannot be a signal
+ */
+export function normaliseSignal(name: string): string | undefined {
+  if (/^[1-9]\d?$/.test(name)) return name;
+  const [, rest] = /^(?:SIG)?([A-Z][A-Z0-9]*(?:[+-]\d{1,2})?)$/.exec(name.toUpperCase()) ?? [];
+  return rest === undefined ? undefined : `SIG${rest}`;
+}
+
+const signal = v.pipe(
+  v.string(SIGNAL_HELP),
+  v.rawTransform<string, string>(({ dataset, addIssue, NEVER }) => {
+    const name = normaliseSignal(dataset.value);
+    if (name !== undefined) return name;
+    addIssue({ message: SIGNAL_HELP });
+    return NEVER;
+  }),
+);
+
+const policy = v.union([v.picklist(['proceed', 'abort']), v.strictObject({ hold: requiredDuration() })], POLICY_HELP);
+
+const instance = v.looseObject({ id: v.pipe(v.string(), v.nonEmpty()) }, 'must be a list of service instances');
+
+const DEFAULTS = v.strictObject({
+  shutdownDelay: v.optional(requiredDuration()),
+  killTimeout: duration(5_000, { never: true }),
+  killSignal: v.optional(signal),
+  confirmTimeout: duration(15_000),
+  deregisterTimeout: duration(5_000),
+  onDeregisterError: v.optional(policy, 'proceed'),
+});
+
+const RUN = v.strictObject({
+  ...DEFAULTS.entries,
+  services: v.optional(v.array(instance, 'must be a list of service instances'), []),
+  reason: v.optional(v.string('must be text')),
+});
+
+/** The options of one run after parsing. */
+export interface StopSettings {
+  /** ms; `undefined` = by what is registered (SS-2). */
+  readonly shutdownDelay: number | undefined;
+  /** ms. */
+  readonly killTimeout: number;
+  /** `undefined` = the target's own, else SIGTERM. */
+  readonly killSignal: string | undefined;
+  /** ms. */
+  readonly confirmTimeout: number;
+  /** ms. */
+  readonly deregisterTimeout: number;
+  readonly onDeregisterError: 'proceed' | 'abort' | { readonly hold: number };
+  readonly services: readonly ServiceInstance[];
+  readonly reason: StopReason | undefined;
+}
+
+/**
+ * Checks what a sequencer is given for all of its runs.
+ *
+ * @throws HandoverError `ERR_INVALID_OPTION`
+ */
+export function parseDefaults(defaults: ShutdownOptions): void {
+  parseOptions(DEFAULTS, defaults);
+}
+
+/**
+ * The one defaulting point (G-2): what a run says, else what its sequencer says, else the default.
+ *
+ * @throws HandoverError `ERR_INVALID_OPTION`
+ */
+export function parseStop(defaults: RunOptions, own: RunOptions = {}): StopSettings {
+  const said = Object.entries(own).filter(([, value]) => value !== undefined);
+  const parsed = parseOptions(RUN, { ...defaults, ...Object.fromEntries(said) });
+  return {
+    ...parsed,
+    shutdownDelay: parsed.shutdownDelay,
+    killSignal: parsed.killSignal,
+    reason: parsed.reason,
+    services: parsed.services as unknown as readonly ServiceInstance[],
+  };
+}
