@@ -1,7 +1,7 @@
 import Docker from 'dockerode';
 import { type AcquireOptions, HandoverError, type ImageLease, type PrestartContext } from 'handover';
 import { DockerDriver, type DockerImage, type DockerSpec, type ImageLeases } from 'handover/docker';
-import { FakeClock, FakeEngine } from 'handover/testing';
+import { eventLog, FakeClock, FakeEngine } from 'handover/testing';
 import { onTestFinished } from 'vitest';
 
 /** A coordinator reduced to what the driver sees of it: pulls what is absent, and counts who holds what. */
@@ -72,6 +72,8 @@ export interface Bench {
   readonly leases: TestLeases;
   readonly clock: FakeClock;
   readonly driver: DockerDriver;
+  /** Warnings of all drivers. */
+  readonly warnings: readonly string[];
   /** Another process: a driver that remembers nothing. */
   again(): DockerDriver;
   ask(
@@ -94,11 +96,16 @@ export async function bench(): Promise<Bench> {
   const docker = new Docker({ socketPath: engine.socketPath });
   const leases = new TestLeases(docker);
   const clock = new FakeClock();
-  const make = (): DockerDriver => new DockerDriver({ docker, images: leases }, { clock });
+  const log = eventLog();
+  const env = { clock, onEvent: log.onEvent };
+  const make = (): DockerDriver => new DockerDriver({ docker, images: leases }, env);
   const names = new Map<string, string>();
   let seen = 0;
   return {
     ...{ engine, docker, leases, clock, driver: make(), again: make },
+    get warnings() {
+      return log.events.flatMap((event) => (event.type === 'warning' ? [event.reason.code] : []));
+    },
     ask: (allocId, spec = {}, more = {}) => ({
       ...{ owner: `${allocId}/web`, allocId, task: 'web', specHash: 'hash-1', labels: {}, report: () => {} },
       spec: { image: 'app:v1', ...spec },
@@ -127,4 +134,15 @@ export async function failure(promise: Promise<unknown>): Promise<HandoverError>
     },
     (error: unknown) => error as HandoverError,
   );
+}
+
+/** Moves the driver's time on, as often as it waits for it, until the promise has settled. */
+export async function moving<T>(b: Bench, promise: Promise<T>): Promise<T> {
+  let settled = false;
+  void promise.then(
+    () => (settled = true),
+    () => (settled = true),
+  );
+  while (!settled) await b.clock.advance(500);
+  return promise;
 }

@@ -21,7 +21,7 @@ export interface FakeFault {
   readonly lose?: 'request' | 'answer';
   /** Nothing is answered, ever: without (`request`) or with (`answer`) the work being done. */
   readonly silence?: 'request' | 'answer';
-  /** Sent with status 200 in place of doing the work, as it is: text that is not JSON, a line without an end. */
+  /** Sent in place of the answer's body, as it is: text that is not JSON, a line without an end. The work is done. */
   readonly garbage?: string;
   /** The last line of a streamed answer, in place of its success. */
   readonly inStreamError?: string;

@@ -57,12 +57,12 @@ export class EngineServer {
       if (fault.lose !== undefined) incoming.socket.destroy();
       if (fault.lose === 'request' || fault.silence === 'request') return;
       if (fault.delay !== undefined) await sleep(this.clock, fault.delay);
-      if (fault.garbage !== undefined) return void response.writeHead(200).end(fault.garbage);
       if (fault.status !== undefined) throw new EngineProblem(fault.status, fault.message ?? 'scripted fault');
       const { pathname, searchParams } = new URL(url, 'http://engine');
       const path = decodeURIComponent(pathname);
       const answer = this.backend.answer({ method, path, query: searchParams, body });
-      if (fault.silence !== 'answer') await send(response, answer, fault);
+      if (fault.garbage !== undefined) response.writeHead(answer.status).end(fault.garbage);
+      else if (fault.silence !== 'answer') await send(response, answer, fault);
     } catch (error) {
       const status = error instanceof EngineProblem ? error.status : 500;
       sendJson(response, status, { message: error instanceof Error ? error.message : String(error) });
