@@ -132,8 +132,11 @@ export class Lifecycle {
 
   #bind(c: FakeContainer): ReadonlyMap<string, number> {
     const taken = new Set(this.all().flatMap((other) => [...other.ports.values()]));
+    // As the engine does: a port that is bound but not exposed is not published.
+    const exposed = Object.keys((c.body['ExposedPorts'] as object | undefined) ?? {});
+    const wanted = Object.entries(c.hostConfig.PortBindings ?? {}).filter(([port]) => exposed.includes(port));
     return new Map(
-      Object.entries(c.hostConfig.PortBindings ?? {}).map(([port, [binding]]) => {
+      wanted.map(([port, [binding]]) => {
         const asked = Number(binding?.HostPort ?? 0);
         if (!taken.has(asked)) return [port, asked === 0 ? this.#nextPort++ : asked] as const;
         throw new EngineProblem(
