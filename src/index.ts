@@ -19,6 +19,7 @@ export {
 export type { Env, Reason, Wait } from './env.js';
 export type { EventMap, HandoverEvent, On } from './events.js';
 // images
+export { ImageCoordinator } from './image/coordinator.js';
 export type {
   AcquireOptions,
   Artifact,

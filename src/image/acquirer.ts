@@ -1,0 +1,156 @@
+import { formatDuration } from '../duration.js';
+import { backoff } from '../internal/backoff.js';
+import { abortable, linkSignals, sleep } from '../internal/signals.js';
+import { Flight, type FlightDeck } from './flight.js';
+import type { FlightBoard } from './flight-board.js';
+import type { Gates } from './gates.js';
+import type { Looks } from './looks.js';
+import { absentError, isRetryable, pullFailed, pullReason } from './pull-failure.js';
+import { asksRegistry, fitsPlatform, type Request } from './request.js';
+import type { Shelf } from './shelf.js';
+import type { Artifact, ImageLease } from './types.js';
+
+/** Between the tries of a caller with a deadline, when no gate says how long (IC-9). */
+const PATIENCE = { first: 1_000, max: 30_000, jitter: 'full' } as const;
+
+/** What the acquirer needs of the coordinator. */
+export interface AcquireDeck<A extends Artifact> {
+  readonly flights: FlightDeck<A>;
+  readonly board: FlightBoard<A>;
+  readonly gates: Gates;
+  readonly looks: Looks<A>;
+  readonly shelf: Shelf<A>;
+}
+
+/** Leads one request to its lease: by what is held or present, or by a flight (IC-1 to IC-9). */
+export class Acquirer<A extends Artifact> {
+  readonly #deck: AcquireDeck<A>;
+
+  constructor(deck: AcquireDeck<A>) {
+    this.#deck = deck;
+  }
+
+  /**
+   * @param o.signal - the caller's own
+   * @param o.timeout - how long the caller waits, ms
+   */
+  async acquire(request: Request, o: { signal: AbortSignal | undefined; timeout: number }): Promise<ImageLease<A>> {
+    try {
+      if (o.timeout === Infinity) return await this.#once(request, o.signal);
+      return await this.#untilDeadline(request, o.signal, o.timeout);
+    } catch (error) {
+      if (request.policy !== 'if-stale' || !isRetryable(error)) throw error;
+      const lease = await this.#present(request, o.signal, true);
+      if (lease === undefined) throw error;
+      const message = `The registry could not be reached; ${request.owner} got the local copy`;
+      this.#deck.flights.warn(request.name.key, 'image-stale', message);
+      return lease;
+    }
+  }
+
+  /** Whoever holds a deadline keeps trying what may pass until then (IC-9). */
+  async #untilDeadline(request: Request, signal: AbortSignal | undefined, timeout: number): Promise<ImageLease<A>> {
+    const { clock, closing } = this.#deck.flights;
+    const link = linkSignals(signal, closing);
+    let last: unknown;
+    const cancel = clock.timer(timeout, () => link.abort(this.#outOfTime(request, timeout, last)));
+    try {
+      for (let failures = 1; ; failures += 1) {
+        try {
+          return await this.#once(request, link.signal);
+        } catch (error) {
+          link.signal.throwIfAborted();
+          if (!isRetryable(error) || request.policy === 'if-stale') throw error;
+          last = error;
+        }
+        if (this.#deck.gates.closed(request.key) !== undefined) {
+          await this.#deck.gates.opened(request.key, link.signal);
+        } else {
+          await sleep(clock, backoff(PATIENCE, failures, clock), { signal: link.signal });
+        }
+      }
+    } finally {
+      cancel();
+      link.dispose();
+    }
+  }
+
+  async #once(request: Request, signal: AbortSignal | undefined): Promise<ImageLease<A>> {
+    const { board, flights } = this.#deck;
+    for (;;) {
+      flights.closing.throwIfAborted();
+      signal?.throwIfAborted();
+      const flight = board.get(request.key);
+      if (flight?.open === false) {
+        // It never inherits the abort of what is winding down (IC-4).
+        await abortable(flight.ended, signal);
+        continue;
+      }
+      if (flight !== undefined && (flight.absent || asksRegistry(request))) return flight.join(request, signal);
+      if (asksRegistry(request)) return this.#fly(request, signal, false);
+      const present = await this.#present(request, signal, false);
+      if (present !== undefined) return present;
+      if (request.policy === 'never') throw absentError(request.reference, "the policy 'never' forbids to fetch it");
+      if (!request.name.pullable) throw absentError(request.reference, 'it cannot be fetched by such a reference');
+      if (board.get(request.key) === undefined) return this.#fly(request, signal, true);
+      const other = board.get(request.key);
+      if (other?.open === true) return other.join(request, signal);
+    }
+  }
+
+  /** What is present bypasses the queue: one look, and bound under the lock of what was found (IC-7). */
+  async #present(
+    request: Request,
+    signal: AbortSignal | undefined,
+    stale: boolean,
+  ): Promise<ImageLease<A> | undefined> {
+    const { looks, shelf, flights } = this.#deck;
+    const find = (): Promise<A | undefined> => flights.find(request.name.key, request.platform);
+    const look = async (): Promise<A | undefined> => {
+      const artifact = await looks.shared(request.key, find);
+      return artifact !== undefined && fitsPlatform(request.platform, artifact) ? artifact : undefined;
+    };
+    const lease = await looks.settle(look, (artifact) => shelf.grant(artifact, request, { stale }), signal);
+    if (lease === undefined) await this.#missed(request, signal);
+    return lease;
+  }
+
+  /** Nothing is there: if it is held, somebody else has deleted it (S41), or only its name. */
+  async #missed(request: Request, signal: AbortSignal | undefined): Promise<void> {
+    const record = this.#deck.shelf.lastBound(request.key)?.record;
+    if (record?.state !== 'held') return;
+    const still = await abortable(this.#deck.flights.find(record.id, undefined), signal);
+    if (still === undefined) this.#deck.shelf.lose(record);
+  }
+
+  async #fly(request: Request, signal: AbortSignal | undefined, absent: boolean): Promise<ImageLease<A>> {
+    const { board, gates, flights } = this.#deck;
+    const { key, name } = request;
+    const closed = gates.closed(key);
+    if (closed !== undefined) {
+      throw pullFailed(name.key, pullReason(closed.error), 0, {
+        problem: `not tried again before ${new Date(closed.retryAt).toISOString()}; the last failure: ${closed.error.message}`,
+        retryAt: closed.retryAt,
+        retryable: true,
+        cause: closed.error,
+      });
+    }
+    // A gate lets one attempt through each time it opens.
+    const maxAttempts = gates.get(key) === undefined ? flights.pull.attempts : 1;
+    const flight = new Flight<A>(flights, request, { absent, maxAttempts });
+    board.add(flight);
+    const lease = flight.join(request, signal);
+    flight.start();
+    flights.changed(flight);
+    return lease;
+  }
+
+  #outOfTime(request: Request, timeout: number, last: unknown): Error {
+    const flight = this.#deck.board.get(request.key);
+    return pullFailed(request.name.key, 'timed-out', flight?.attempt ?? 0, {
+      problem: `not there within the ${formatDuration(timeout)} that ${request.owner} waits (timeout)`,
+      retryable: true,
+      cause: flight?.lastError ?? last,
+    });
+  }
+}

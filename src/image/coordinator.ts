@@ -1,0 +1,293 @@
+import type { Call, Effective, Opt } from '../call.js';
+import type { Clock } from '../clock.js';
+import { type Env, resolveEnv } from '../env.js';
+import type { HandoverError } from '../errors.js';
+import { Emitter, type On } from '../events.js';
+import { abortable } from '../internal/signals.js';
+import { Acquirer } from './acquirer.js';
+import type { Flight, FlightDeck, Landing } from './flight.js';
+import { FlightBoard } from './flight-board.js';
+import { Gates } from './gates.js';
+import type { Lease } from './lease.js';
+import { Looks } from './looks.js';
+import { type ImageSettings, parseAcquireOptions, parseCoordinatorOptions, parseHeld } from './options.js';
+import { absentError, asPullError, closedError, isRetryable, pullFailed } from './pull-failure.js';
+import { PullQueue } from './queue.js';
+import { Removals } from './removals.js';
+import { fitsPlatform, type Request, requestKey } from './request.js';
+import { Shelf } from './shelf.js';
+import { explain, flightStatus, snapshot } from './status.js';
+import type {
+  AcquireOptions,
+  Artifact,
+  ArtifactSource,
+  ImageLease,
+  ImageStatus,
+  NormalisedReference,
+  PullOptions,
+  PullPolicy,
+  RemovalOptions,
+} from './types.js';
+
+/**
+ * Brings content that tasks run from, once for all who ask, and removes it when nobody has held it for a while.
+ *
+ * Content is counted by its id, whatever names it goes by. While a lease is held its content is not removed; after the
+ * last release it stays for `removal.delay`, and then only those names are taken away that this coordinator brought.
+ */
+export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDisposable {
+  /** The options in effect, durations in milliseconds. */
+  readonly options: { readonly removal: Effective<RemovalOptions>; readonly pull: Effective<PullOptions> };
+  /** Subscribes to one kind of event. */
+  readonly on: On<'image'>;
+  readonly #settings: ImageSettings;
+  readonly #source: ArtifactSource<A>;
+  readonly #clock: Clock;
+  readonly #emitter: Emitter<'image'>;
+  readonly #closing = new AbortController();
+  readonly #board = new FlightBoard<A>();
+  readonly #looks = new Looks<A>();
+  readonly #gates: Gates;
+  readonly #shelf: Shelf<A>;
+  readonly #removals: Removals<A>;
+  readonly #acquirer: Acquirer<A>;
+  #closed: Promise<void> | undefined;
+
+  /**
+   * @param o.source - where content comes from and is kept; one coordinator for each engine or folder
+   * @param o.removal - what happens to content that nobody holds
+   * @param o.pull - how content is fetched
+   * @param env - uses `clock` and `onEvent`
+   * @throws HandoverError `ERR_INVALID_OPTION` naming the option
+   */
+  constructor(
+    o: { readonly source: ArtifactSource<A> } & Opt<{ removal: RemovalOptions; pull: PullOptions }>,
+    env: Env = {},
+  ) {
+    const { source, ...settings } = parseCoordinatorOptions<A>(o);
+    const ground = resolveEnv(env);
+    this.#settings = settings;
+    this.options = { removal: settings.removal, pull: settings.pull };
+    this.#source = source;
+    const clock = (this.#clock = ground.clock);
+    const emitter = (this.#emitter = new Emitter<'image'>(ground));
+    this.on = emitter.on;
+    const closing = this.#closing.signal;
+    this.#gates = new Gates(clock);
+    this.#removals = new Removals<A>({
+      clock,
+      source,
+      emitter,
+      closing,
+      looks: this.#looks,
+      settings: settings.removal,
+      flightOf: (reference) => this.#board.of(reference)[0]?.ended,
+    });
+    this.#shelf = new Shelf<A>({
+      clock,
+      source,
+      emitter,
+      keeper: { release: (lease) => this.#shelf.release(lease), verify: (lease, call) => this.#verify(lease, call) },
+      onIdle: (record) => this.#removals.plan(record),
+    });
+    this.#acquirer = new Acquirer<A>({ ...this.#statusDeck(), looks: this.#looks, flights: this.#flightDeck() });
+  }
+
+  /**
+   * Makes sure that content is there, fetching it if need be, and holds it for `owner`.
+   *
+   * Callers who want the same content at the same time share one pull; one of them leaving does not disturb the others.
+   *
+   * @param reference - what to acquire, in the grammar of the source
+   * @param o.owner - who holds the lease
+   * @returns the lease; content is not removed before the last lease of it is released
+   * @throws HandoverError `ERR_INVALID_OPTION`, `ERR_INVALID_REFERENCE` before any call; `ERR_PULL_FAILED` with the
+   *   class of the failure, and `retryAt` while the same pull is not tried again after it failed; `ERR_IMAGE_ABSENT`
+   *   when it is not there and may not be fetched; `ERR_CLOSED`; and the reason of `o.signal` when that aborts
+   */
+  async acquire(reference: string, o: AcquireOptions): Promise<ImageLease<A>> {
+    const { signal, timeout, policy, ...asked } = parseAcquireOptions(o);
+    this.#closing.signal.throwIfAborted();
+    const name = this.#source.normalise(reference);
+    signal?.throwIfAborted();
+    const key = requestKey(name, asked.platform);
+    const request: Request = { ...asked, key, name, reference, policy: policy ?? this.#policyOf(name) };
+    // What a digest names cannot have moved, and what is held has not been removed: nothing to ask the source.
+    const held = name.floating ? undefined : this.#shelf.held(request.key);
+    return held === undefined ? this.#acquirer.acquire(request, { signal, timeout }) : this.#shelf.grant(held, request);
+  }
+
+  /**
+   * Takes a lease of content that is known to have been held, by its id: after a restart, say. Never fetches anything,
+   * and never makes it ours to remove.
+   *
+   * @param held.reference - shown in the lease, and used to bring the content back if it is lost
+   * @returns `undefined` when the content is gone
+   * @throws HandoverError `ERR_INVALID_OPTION`, `ERR_INVALID_REFERENCE`, `ERR_CLOSED`
+   */
+  async adopt(
+    held: { readonly owner: string; readonly reference: string; readonly imageId: string },
+    call: Call = {},
+  ): Promise<ImageLease<A> | undefined> {
+    const { owner, reference, imageId } = parseHeld(held);
+    this.#closing.signal.throwIfAborted();
+    const { key } = this.#source.normalise(reference);
+    return this.#looks.settle(
+      () => this.#find(imageId, undefined),
+      (artifact) => this.#shelf.adopt(artifact, { owner, reference, key }),
+      call.signal,
+    );
+  }
+
+  /** Drops all leases of an owner; no lease object needed. What it still waits for is ended by its signal. */
+  async release(owner: string): Promise<void> {
+    this.#shelf.releaseOwner(owner);
+  }
+
+  /** Everything that is held, idle or being pulled now, with reasons. */
+  snapshot(): readonly ImageStatus[] {
+    return snapshot(this.#statusDeck());
+  }
+
+  /**
+   * Why a reference or an id is here, or not: who holds it, since when, when it goes, why it has not gone.
+   *
+   * @throws HandoverError `ERR_INVALID_REFERENCE`
+   */
+  explain(reference: string): ImageStatus {
+    const known = this.#shelf.get(reference) !== undefined;
+    return explain(this.#statusDeck(), known ? reference : this.#source.normalise(reference).key);
+  }
+
+  /**
+   * Ends the wait after failed pulls of a reference: the next attempt comes at once.
+   *
+   * @throws HandoverError `ERR_INVALID_REFERENCE`
+   */
+  retryNow(reference: string): void {
+    const { key } = this.#source.normalise(reference);
+    for (const [gate] of this.#gates.of(key)) this.#gates.clear(gate);
+    for (const flight of this.#board.of(key)) flight.retryNow();
+  }
+
+  /**
+   * Ends the coordinator: what is pending is called off and rejects with `ERR_CLOSED`, nothing is removed. Resolves when
+   * the work that was under way has ended (at most `pull.abortGrace` later). Leases that are held stay valid objects
+   * whose release does nothing. Idempotent.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#shutDown();
+    return this.#closed;
+  }
+
+  /** Same as {@link ImageCoordinator.close}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#closing.abort(closedError());
+    const flights = this.#board.all;
+    for (const flight of flights) flight.close();
+    await Promise.all([this.#removals.close(), ...flights.map((flight) => flight.ended)]);
+    this.#shelf.clear();
+    this.#gates.clearAll();
+  }
+
+  /** A reference without a version, or with the one that means "newest", is asked for again each time (IC-6). */
+  #policyOf(name: NormalisedReference): PullPolicy {
+    return name.latest && !this.#settings.policyStated ? 'always' : this.#settings.pull.policy;
+  }
+
+  async #find(referenceOrId: string, platform: string | undefined): Promise<A | undefined> {
+    const signal = this.#closing.signal;
+    signal.throwIfAborted();
+    try {
+      return await abortable(this.#source.find(referenceOrId, { signal, platform }), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw asPullError(error, referenceOrId, 0, 'engine-unavailable');
+    }
+  }
+
+  #flightDeck(): FlightDeck<A> {
+    return {
+      clock: this.#clock,
+      source: this.#source,
+      pull: this.#settings.pull,
+      queue: new PullQueue(this.#settings.pull.concurrency),
+      closing: this.#closing.signal,
+      removalOf: (reference) => this.#removals.of(reference),
+      find: (reference, platform) => this.#find(reference, platform),
+      land: (flight, landing) => this.#land(flight, landing),
+      failed: (flight, error, abandoned) => {
+        this.#board.delete(flight);
+        if (!abandoned && isRetryable(error)) this.#gates.close(flight.key, error);
+      },
+      changed: (flight) => {
+        const flying = this.#board.get(flight.key) === flight;
+        const image = flying ? flightStatus(flight, this.#clock) : explain(this.#statusDeck(), flight.name.key);
+        this.#emitter.emit('image:changed', { image });
+      },
+      progressed: ({ name, owners }, progress) =>
+        this.#emitter.emit('image:progress', { reference: name.key, owners, progress }),
+      warn: (subject, code, message) => this.#emitter.warn(subject, { code, message }),
+    };
+  }
+
+  async #land(flight: Flight<A>, { fetched, bind }: Landing<A>): Promise<boolean> {
+    const act = (artifact: A): boolean => {
+      const brought = fetched !== undefined && fetched.before?.id !== artifact.id;
+      const fits = fitsPlatform(flight.platform, artifact);
+      if (bind && fits) this.#bind(flight, artifact, brought);
+      // Nobody holds it, but it is here because of us: it goes like everything that nobody holds.
+      else if (brought) this.#shelf.land(artifact, flight, { brought, waiters: [] });
+      if (bind && !fits) throw this.#wrongPlatform(flight, artifact);
+      return true;
+    };
+    return (await this.#looks.settle(() => this.#find(flight.name.key, flight.platform), act)) ?? false;
+  }
+
+  #bind(flight: Flight<A>, artifact: A, brought: boolean): void {
+    this.#gates.clear(flight.key);
+    this.#board.delete(flight);
+    const waiters = flight.complete();
+    const leases = this.#shelf.land(artifact, flight, { brought, waiters: waiters.map(({ request }) => request) });
+    waiters.forEach((waiter, i) => waiter.lease.resolve(leases[i] as Lease<A>));
+  }
+
+  #wrongPlatform(flight: Flight<A>, artifact: A): HandoverError {
+    return pullFailed(flight.name.key, 'no-platform', flight.attempt, {
+      problem: `${String(flight.platform)} was asked for, but ${String(artifact.platform)} came`,
+      retryable: false,
+    });
+  }
+
+  async #verify(lease: Lease<A>, { signal }: Call): Promise<void> {
+    this.#closing.signal.throwIfAborted();
+    if ((await abortable(this.#find(lease.imageId, undefined), signal)) !== undefined) return;
+    const record = this.#shelf.get(lease.imageId);
+    if (record !== undefined) this.#shelf.lose(record);
+    const fresh = await this.acquire(this.#fixedName(lease), {
+      owner: lease.owner,
+      platform: lease.platform,
+      signal,
+      policy: 'if-absent',
+    });
+    await fresh.release();
+    if (fresh.imageId !== lease.imageId) {
+      throw absentError(lease.reference, `the content that was held (${lease.imageId}) did not come back with it`);
+    }
+  }
+
+  /** The name by which the very same content can be asked for: its digest, where it has one. */
+  #fixedName(lease: Lease<A>): string {
+    const asked = this.#source.normalise(lease.reference);
+    const names = lease.artifact.references.map((reference) => this.#source.normalise(reference));
+    return names.find((name) => !name.floating && name.repository === asked.repository)?.key ?? lease.reference;
+  }
+
+  #statusDeck() {
+    return { clock: this.#clock, shelf: this.#shelf, board: this.#board, gates: this.#gates };
+  }
+}

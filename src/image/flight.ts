@@ -1,0 +1,361 @@
+import type { Effective } from '../call.js';
+import type { Clock } from '../clock.js';
+import { formatDuration } from '../duration.js';
+import { type HandoverError, isHandoverError } from '../errors.js';
+import { backoff } from '../internal/backoff.js';
+import { type Deferred, deferred } from '../internal/deferred.js';
+import { Machine } from '../internal/machine.js';
+import { abortable, linkSignals, onAbort, sleep } from '../internal/signals.js';
+import { type FetchOrder, fetchOnce } from './fetch-once.js';
+import { ProgressFeed } from './progress.js';
+import { asPullError, closedError, mayHaveLanded, pullFailed, reasonOf } from './pull-failure.js';
+import type { PullQueue, Ticket } from './queue.js';
+import { asksRegistry, fitsPlatform, newWaiter, type Request, type Waiter } from './request.js';
+import { FLIGHT_TABLE, type FlightEvent, type FlightState } from './states.js';
+import type { Artifact, ArtifactSource, ImageLease, NormalisedReference, Progress, PullOptions } from './types.js';
+
+/** Between the attempts of one flight (IC-9). */
+const RETRY = { first: 1_000, max: 30_000, jitter: 'full' } as const;
+/** The same when the registry counts our requests: engines do not pass on how long it wants us to wait (IC-10). */
+const RATE_LIMITED = { first: 60_000, max: 15 * 60_000, jitter: 'none' } as const;
+
+/** What a flight comes back with. */
+export interface Landing<A extends Artifact> {
+  /** A fetch was made; `before` is what the reference meant until then. */
+  readonly fetched?: { readonly before: A | undefined };
+  /** `false`: the fetch failed; what it may have brought all the same is only put on record. */
+  readonly bind: boolean;
+}
+
+/** What a flight needs of the coordinator. */
+export interface FlightDeck<A extends Artifact> {
+  readonly clock: Clock;
+  readonly source: ArtifactSource<A>;
+  readonly pull: Effective<PullOptions>;
+  readonly queue: PullQueue;
+  /** Aborts when the coordinator closes. */
+  readonly closing: AbortSignal;
+  /** The removal of a reference that is under way, if any (IC-16). */
+  removalOf(reference: string): Promise<void> | undefined;
+  find(reference: string, platform: string | undefined): Promise<A | undefined>;
+  /**
+   * Finds what the fetch brought and, under the lock of its id, binds every waiter to it.
+   *
+   * @returns whether anything was found
+   */
+  land(flight: Flight<A>, landing: Landing<A>): Promise<boolean>;
+  /** The flight failed: off the board with it. */
+  failed(flight: Flight<A>, error: HandoverError, abandoned: boolean): void;
+  changed(flight: Flight<A>): void;
+  progressed(flight: Flight<A>, progress: Progress): void;
+  warn(subject: string, code: string, message: string): void;
+}
+
+/** One pull: its place in the queue, its attempts and limits, and those who wait for it. */
+export class Flight<A extends Artifact> {
+  readonly key: string;
+  readonly name: NormalisedReference;
+  readonly platform: string | undefined;
+  /** Wall time of its start, ms. */
+  readonly since: number;
+  readonly waiters = new Set<Waiter<A>>();
+  /** From 1. */
+  attempt = 1;
+  lastError: HandoverError | undefined;
+  /** Nothing is present under the reference: whoever wants it has to wait for this flight. */
+  absent: boolean;
+  readonly #deck: FlightDeck<A>;
+  readonly #maxAttempts: number;
+  readonly #machine: Machine<FlightState, FlightEvent>;
+  readonly #feed: ProgressFeed;
+  readonly #stop = new AbortController();
+  readonly #ended = deferred();
+  /** The look that led here is as fresh as one of our own would be. */
+  #fresh: boolean;
+  /** Somebody wants the registry asked even if something is present. */
+  #forced = false;
+  #priority: Request['priority'] = 'prefetch';
+  #ending: 'fail' | 'abandon' | undefined;
+  #ticket: Ticket | undefined;
+  #pause: Deferred<void> | undefined;
+  #cancelLinger: () => void = () => undefined;
+
+  /**
+   * @param o.absent - a look has just found nothing
+   * @param o.maxAttempts - tries for a transient failure
+   */
+  constructor(deck: FlightDeck<A>, request: Request, o: { readonly absent: boolean; readonly maxAttempts: number }) {
+    this.#deck = deck;
+    this.key = request.key;
+    this.name = request.name;
+    this.platform = request.platform;
+    this.since = deck.clock.wall();
+    this.absent = this.#fresh = o.absent;
+    this.#maxAttempts = o.maxAttempts;
+    this.#machine = new Machine<FlightState, FlightEvent>(FLIGHT_TABLE, 'queued', (_from, to) => {
+      // A landing is told by the record that it is bound to.
+      if (to !== 'done') deck.changed(this);
+    });
+    this.#feed = new ProgressFeed(deck.clock, (progress) => this.#tellAll(progress));
+  }
+
+  /** Whether it may be joined; one that is winding down may not (IC-4). */
+  get open(): boolean {
+    return this.#ending === undefined && ['queued', 'fetching', 'retrying'].includes(this.#machine.state);
+  }
+
+  /** Resolves when it is over and its work has ended. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  get owners(): readonly string[] {
+    return [...new Set([...this.waiters].map(({ request }) => request.owner))];
+  }
+
+  get progress(): Progress {
+    const position = this.#ticket?.position();
+    return { ...this.#feed.latest, ...(position === undefined ? {} : { queuePosition: position }) };
+  }
+
+  /** Waits for it: one more caller (IC-3). */
+  async join(request: Request, signal: AbortSignal | undefined): Promise<ImageLease<A>> {
+    const waiter = newWaiter<A>(request);
+    this.waiters.add(waiter);
+    this.#cancelLinger();
+    this.#forced ||= asksRegistry(request);
+    if (request.priority === 'start') {
+      this.#priority = 'start';
+      this.#ticket?.promote();
+    }
+    if (request.onProgress !== undefined) this.#tell(waiter, this.progress);
+    const dispose = onAbort(signal, (reason) => this.#leave(waiter, reason));
+    try {
+      return await waiter.lease.promise;
+    } finally {
+      dispose();
+    }
+  }
+
+  start(): void {
+    void this.#run();
+  }
+
+  /** Ends the wait before the next attempt. */
+  retryNow(): void {
+    this.#pause?.resolve();
+  }
+
+  /** The coordinator closes: the work is aborted, the callers get the error once it has wound down. */
+  close(): void {
+    this.#halt('fail', closedError());
+  }
+
+  /** It has landed: takes its waiters over, for their leases. */
+  complete(): readonly Waiter<A>[] {
+    this.#feed.set({ ...this.#feed.latest, phase: 'done' });
+    this.#feed.end();
+    const waiters = [...this.waiters];
+    this.waiters.clear();
+    this.#machine.send('land');
+    return waiters;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, pull } = this.#deck;
+    const cancel = clock.timer(pull.timeout, () => this.#halt('fail', this.#timeUp()));
+    try {
+      // Our pull must not move a name that a removal is about to take away (IC-16).
+      for (let removal; (removal = this.#deck.removalOf(this.name.key)) !== undefined;) {
+        this.#fresh = false;
+        await abortable(removal, this.#stop.signal);
+      }
+      await this.#attempts();
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      cancel();
+      this.#cancelLinger();
+      this.#feed.end();
+      this.#ended.resolve();
+    }
+  }
+
+  async #attempts(): Promise<void> {
+    for (; ; this.attempt += 1) {
+      try {
+        await this.#attemptOnce();
+        return;
+      } catch (error) {
+        this.#stop.signal.throwIfAborted();
+        const failure = asPullError(error, this.name.key, this.attempt);
+        this.lastError = failure;
+        if (!failure.retryable || this.attempt >= this.#maxAttempts || this.#everybodyHasACopy()) throw failure;
+        await this.#waitForNext(failure);
+      }
+    }
+  }
+
+  async #attemptOnce(): Promise<void> {
+    const ticket = this.#deck.queue.enter(this.#priority, () => this.#report({ phase: 'queued', bytes: { done: 0 } }));
+    this.#ticket = ticket;
+    this.#report({ phase: 'queued', bytes: { done: 0 } });
+    try {
+      const waited = await abortable(ticket.slot, this.#stop.signal);
+      this.#machine.send('start');
+      await this.#work(waited);
+    } finally {
+      this.#ticket = undefined;
+      ticket.leave();
+    }
+  }
+
+  async #work(waited: boolean): Promise<void> {
+    const deck = this.#deck;
+    const looked = this.#fresh && !waited;
+    this.#fresh = false;
+    const before = looked ? undefined : await abortable(deck.find(this.name.key, this.platform), this.#stop.signal);
+    const present = before !== undefined && fitsPlatform(this.platform, before);
+    this.absent = !present;
+    if (present && !this.#forced && (await deck.land(this, { bind: true }))) return;
+    const failure = await this.#fetch().then(
+      () => undefined,
+      (error: unknown) => asPullError(error, this.name.key, this.attempt),
+    );
+    if (failure !== undefined && (deck.closing.aborted || !mayHaveLanded(failure))) throw failure;
+    const found = await deck
+      .land(this, { fetched: { before }, bind: failure === undefined })
+      .catch((error: unknown) => {
+        throw failure ?? asPullError(error, this.name.key, this.attempt);
+      });
+    if (failure !== undefined) throw failure;
+    if (!found) throw this.#endedEmpty();
+  }
+
+  async #fetch(): Promise<void> {
+    const { clock, source, pull } = this.#deck;
+    const grace = formatDuration(pull.abortGrace);
+    const order: FetchOrder = {
+      clock,
+      source,
+      limits: pull,
+      reference: this.name.key,
+      platform: this.platform,
+      attempt: this.attempt,
+      onProgress: (progress) => this.#report(progress),
+      ignored: () =>
+        this.#deck.warn(
+          this.name.key,
+          'abort-ignored',
+          `The aborted pull did not end within ${grace}; its place is given away`,
+        ),
+    };
+    await fetchOnce(order, this.#stop.signal);
+  }
+
+  async #waitForNext(failure: HandoverError): Promise<void> {
+    const { clock } = this.#deck;
+    const delay = retryDelay(failure, this.attempt, clock);
+    const pause = deferred();
+    this.#pause = pause;
+    this.#report({
+      phase: 'retrying',
+      bytes: this.#feed.latest.bytes,
+      lastError: reasonOf(failure, clock),
+      retryAt: clock.wall() + delay,
+    });
+    this.#machine.send('retry');
+    if (this.waiters.size === 0) this.#everybodyLeft();
+    const link = linkSignals(this.#stop.signal);
+    try {
+      await Promise.race([sleep(clock, delay, { signal: link.signal }), pause.promise]);
+      this.#stop.signal.throwIfAborted();
+      this.#machine.send('requeue');
+    } finally {
+      this.#pause = undefined;
+      link.abort(undefined);
+      link.dispose();
+    }
+  }
+
+  #fail(error: unknown): void {
+    const abandoned = this.#ending === 'abandon';
+    const failure = asPullError(
+      this.#stop.signal.aborted ? this.#stop.signal.reason : error,
+      this.name.key,
+      this.attempt,
+    );
+    this.lastError = failure;
+    const waiters = [...this.waiters];
+    this.waiters.clear();
+    this.#deck.failed(this, failure, abandoned);
+    this.#machine.send(abandoned ? 'abandon' : 'fail');
+    for (const waiter of waiters) waiter.lease.reject(failure);
+  }
+
+  /** With nobody left but callers who take the local copy when the registry is out of reach, retrying helps nobody. */
+  #everybodyHasACopy(): boolean {
+    return !this.absent && [...this.waiters].every(({ request }) => request.policy === 'if-stale');
+  }
+
+  #leave(waiter: Waiter<A>, reason: unknown): void {
+    if (!this.waiters.delete(waiter)) return;
+    waiter.lease.reject(reason);
+    if (this.waiters.size === 0) this.#everybodyLeft();
+  }
+
+  #everybodyLeft(): void {
+    const { clock, pull } = this.#deck;
+    const problem = 'nobody waits for it any more';
+    const abandon = (): void =>
+      this.#halt('abandon', pullFailed(this.name.key, 'aborted', this.attempt, { problem, retryable: true }));
+    // Only bytes that are under way are worth going on for (IC-4).
+    if (this.#machine.state !== 'fetching' || pull.linger === 0) abandon();
+    else this.#cancelLinger = clock.timer(pull.linger, abandon);
+  }
+
+  #halt(ending: 'fail' | 'abandon', reason: HandoverError): void {
+    if (!this.open) return;
+    this.#ending = ending;
+    this.#stop.abort(reason);
+  }
+
+  #timeUp(): HandoverError {
+    return pullFailed(this.name.key, 'timed-out', this.attempt, {
+      problem: `not done within ${formatDuration(this.#deck.pull.timeout)} (pull.timeout)`,
+      limit: 'timeout',
+      retryable: true,
+      cause: this.lastError,
+    });
+  }
+
+  #endedEmpty(): HandoverError {
+    const problem = 'it ended without an error, and the content is not there';
+    return pullFailed(this.name.key, 'corrupt-stream', this.attempt, { problem, retryable: true });
+  }
+
+  #report(progress: Omit<Progress, 'attempt'>): void {
+    if (this.open) this.#feed.set({ ...progress, attempt: this.attempt });
+  }
+
+  #tellAll(latest: Progress): void {
+    const progress = latest.phase === 'queued' ? this.progress : latest;
+    this.#deck.progressed(this, progress);
+    for (const waiter of this.waiters) this.#tell(waiter, progress);
+  }
+
+  #tell({ request }: Waiter<A>, progress: Progress): void {
+    try {
+      request.onProgress?.(progress);
+    } catch (error) {
+      this.#deck.warn(this.name.key, 'listener-threw', `onProgress of ${request.owner} threw: ${String(error)}`);
+    }
+  }
+}
+
+function retryDelay(failure: HandoverError, attempt: number, clock: Clock): number {
+  if (!isHandoverError(failure, 'ERR_PULL_FAILED')) return backoff(RETRY, attempt, clock);
+  const { reason, retryAt } = failure.details;
+  if (retryAt !== undefined) return Math.max(0, retryAt - clock.wall());
+  return backoff(reason === 'rate-limited' ? RATE_LIMITED : RETRY, attempt, clock);
+}

@@ -1,0 +1,55 @@
+import type { Call } from '../call.js';
+import type { Artifact, ImageLease } from './types.js';
+
+/** What a lease needs of the coordinator that gave it. */
+export interface LeaseKeeper<A extends Artifact> {
+  release(lease: Lease<A>): void;
+  verify(lease: Lease<A>, call: Call): Promise<void>;
+}
+
+/** One handle of one owner on one piece of content (IC-2). */
+export class Lease<A extends Artifact> implements ImageLease<A> {
+  readonly owner: string;
+  readonly reference: string;
+  readonly imageId: string;
+  readonly digest: string | undefined;
+  readonly stale: boolean;
+  readonly artifact: A;
+  readonly runnable: string;
+  /** As it was asked for; a repair has to ask for the same. */
+  readonly platform: string | undefined;
+  readonly #keeper: LeaseKeeper<A>;
+
+  constructor(
+    keeper: LeaseKeeper<A>,
+    artifact: A,
+    o: {
+      readonly owner: string;
+      readonly reference: string;
+      readonly platform?: string | undefined;
+      readonly stale?: boolean;
+    },
+  ) {
+    this.#keeper = keeper;
+    this.owner = o.owner;
+    this.reference = o.reference;
+    this.platform = o.platform;
+    this.stale = o.stale ?? false;
+    this.imageId = artifact.id;
+    this.digest = artifact.digest;
+    this.artifact = artifact;
+    this.runnable = artifact.runnable ?? artifact.id;
+  }
+
+  async verify(call: Call = {}): Promise<void> {
+    await this.#keeper.verify(this, call);
+  }
+
+  async release(): Promise<void> {
+    this.#keeper.release(this);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#keeper.release(this);
+  }
+}

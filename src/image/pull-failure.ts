@@ -1,0 +1,96 @@
+import { HandoverError, isHandoverError } from '../errors.js';
+import type { Clock } from '../clock.js';
+import type { Reason } from '../env.js';
+import type { PullLimit, PullReason } from './types.js';
+
+/** After these the engine may have finished all the same: the outcome is unknown, so look again (G-8). */
+const UNKNOWN_FATE: readonly PullReason[] = [
+  'aborted',
+  'timed-out',
+  'stalled',
+  'engine-unavailable',
+  'corrupt-stream',
+  'unknown',
+];
+
+/** An `ERR_PULL_FAILED`. */
+export function pullFailed(
+  reference: string,
+  reason: PullReason,
+  attempts: number,
+  o: { problem: string; retryable: boolean; limit?: PullLimit; retryAt?: number; cause?: unknown },
+): HandoverError<'ERR_PULL_FAILED'> {
+  const tries = attempts > 1 ? ` after ${attempts} attempts` : '';
+  return new HandoverError('ERR_PULL_FAILED', `Pull of ${reference} failed${tries}: ${o.problem}`, {
+    details: {
+      reference,
+      reason,
+      attempts,
+      ...(o.limit === undefined ? {} : { limit: o.limit }),
+      ...(o.retryAt === undefined ? {} : { retryAt: o.retryAt }),
+    },
+    cause: o.cause,
+    retryable: o.retryable,
+  });
+}
+
+/**
+ * What a source threw, as the coordinator's own error: its class is kept, the attempts are ours to count.
+ *
+ * @param unclassified - the class of something that is not a {@link HandoverError}; it may be tried again (G-8)
+ */
+export function asPullError(
+  error: unknown,
+  reference: string,
+  attempts: number,
+  unclassified: PullReason = 'unknown',
+): HandoverError {
+  if (isHandoverError(error, 'ERR_PULL_FAILED')) {
+    const { reason, limit, retryAt } = error.details;
+    if (error.details.reference === reference && error.details.attempts === attempts) return error;
+    return pullFailed(reference, reason, attempts, {
+      problem: error.message,
+      retryable: error.retryable,
+      cause: error,
+      ...(limit === undefined ? {} : { limit }),
+      ...(retryAt === undefined ? {} : { retryAt }),
+    });
+  }
+  if (isHandoverError(error)) return error;
+  const problem = error instanceof Error ? error.message : String(error);
+  return pullFailed(reference, unclassified, attempts, { problem, retryable: true, cause: error });
+}
+
+/** Whether the same call may succeed later without anything being changed. */
+export function isRetryable(error: unknown): boolean {
+  return isHandoverError(error) && error.retryable;
+}
+
+/** Whether the content may be there in spite of the failure. */
+export function mayHaveLanded(error: unknown): boolean {
+  return !isHandoverError(error, 'ERR_PULL_FAILED') || UNKNOWN_FATE.includes(error.details.reason);
+}
+
+/** An error as a statement of why. */
+export function reasonOf(error: unknown, clock: Clock): Reason {
+  const at = clock.wall();
+  if (isHandoverError(error)) return { code: error.code, message: error.message, at, error };
+  return { code: 'unknown', message: error instanceof Error ? error.message : String(error), at };
+}
+
+/** The error of everything that is asked of a closed coordinator, or was pending when it closed. */
+export function closedError(): HandoverError<'ERR_CLOSED'> {
+  return new HandoverError('ERR_CLOSED', 'The image coordinator was closed; make a new one to acquire images', {
+    details: {},
+  });
+}
+
+/** Absent, and nothing may fetch it. */
+export function absentError(reference: string, why: string): HandoverError<'ERR_IMAGE_ABSENT'> {
+  return new HandoverError('ERR_IMAGE_ABSENT', `${reference} is not present, and ${why}`, { details: { reference } });
+}
+
+/** The class of a failure. */
+export function pullReason(error: HandoverError): PullReason {
+  return isHandoverError(error, 'ERR_PULL_FAILED') ? error.details.reason : 'unknown';
+}

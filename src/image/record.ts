@@ -1,0 +1,97 @@
+import type { Clock } from '../clock.js';
+import type { Reason } from '../env.js';
+import { Machine } from '../internal/machine.js';
+import type { Lease } from './lease.js';
+import { IMAGE_TABLE, type ImageEvent, type ImageState } from './states.js';
+import type { Artifact, ImageStatus } from './types.js';
+
+interface Holder {
+  readonly since: number;
+  readonly leases: Set<object>;
+}
+
+/** What is known of one piece of content, by its id. */
+export class ImageRecord<A extends Artifact> {
+  readonly id: string;
+  /** The name it was last taken or brought by. */
+  reference: string;
+  /** All names it went by when it was last seen. */
+  references: readonly string[] = [];
+  /** References that we brought → the platform they were asked for (IC-17). */
+  readonly ours = new Map<string, string | undefined>();
+  /** Request keys by which it was taken; kept so that they can be forgotten with it. */
+  readonly keys = new Set<string>();
+  /** Why the last removal left it here, or why there is none. */
+  kept: Reason | undefined;
+  /** Removals in a row that left it here. */
+  refusals = 0;
+  /** Wall time of the planned removal, ms. */
+  removeAt: number | undefined;
+  /** Takes back the planned removal. */
+  cancelRemoval: () => void = () => undefined;
+  /** Somebody else deleted it while it was held; its holders have been told. */
+  lost = false;
+  readonly #clock: Clock;
+  readonly #holders = new Map<string, Holder>();
+  readonly #machine: Machine<ImageState, ImageEvent>;
+  #since: number;
+
+  /** @param onMove - told after each transition, when the record already reads the new state */
+  constructor(
+    id: string,
+    reference: string,
+    clock: Clock,
+    onMove: (record: ImageRecord<A>, event: ImageEvent) => void,
+  ) {
+    this.id = id;
+    this.reference = reference;
+    this.#clock = clock;
+    this.#since = clock.wall();
+    this.#machine = new Machine<ImageState, ImageEvent>(IMAGE_TABLE, 'absent', (_from, _to, event) => {
+      this.#since = clock.wall();
+      onMove(this, event);
+    });
+  }
+
+  get state(): ImageState {
+    return this.#machine.state;
+  }
+
+  get owners(): readonly string[] {
+    return [...this.#holders.keys()];
+  }
+
+  /** Moves along the table; see {@link Machine.send}. */
+  send(event: ImageEvent): boolean {
+    return this.#machine.send(event);
+  }
+
+  /** One more handle of its owner. Whoever adds handles sends `bind` once all are there. */
+  hold(lease: Lease<A>): void {
+    let holder = this.#holders.get(lease.owner);
+    if (holder === undefined)
+      this.#holders.set(lease.owner, (holder = { since: this.#clock.wall(), leases: new Set() }));
+    holder.leases.add(lease);
+  }
+
+  /** Takes back a handle; a second time, or one that is not from here, changes nothing. */
+  letGo(lease: Lease<A>): void {
+    const holder = this.#holders.get(lease.owner);
+    if (holder?.leases.delete(lease) !== true) return;
+    if (holder.leases.size === 0) this.#holders.delete(lease.owner);
+    if (this.#holders.size === 0) this.#machine.send('lastRelease');
+  }
+
+  status(): ImageStatus {
+    return {
+      reference: this.reference,
+      imageId: this.id,
+      state: this.state,
+      since: this.#since,
+      holders: [...this.#holders].map(([owner, { since }]) => ({ owner, since })),
+      waiters: [],
+      ...(this.removeAt === undefined ? {} : { removeAt: this.removeAt }),
+      ...(this.kept === undefined ? {} : { kept: this.kept }),
+    };
+  }
+}

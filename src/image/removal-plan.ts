@@ -1,0 +1,38 @@
+import type { Artifact, NormalisedReference } from './types.js';
+
+/**
+ * Which names of a piece of content to take away now, in order (IC-17).
+ *
+ * Moving names go first: an engine drops a digest by itself with the last tag of its repository. A digest is only
+ * taken away once no moving name of its repository is left, be it another's: it is part of what that name shows.
+ *
+ * @param isOurs - whether this coordinator may take the name away
+ */
+export function removableNames(
+  artifact: Artifact,
+  isOurs: (reference: string) => boolean,
+  normalise: (reference: string) => NormalisedReference,
+): readonly string[] {
+  const names = artifact.references.map(normalise);
+  const tags = names.filter((name) => name.floating);
+  const bare = names.filter((name) => !name.floating && !tags.some((tag) => tag.repository === name.repository));
+  return [...tags, ...bare].map((name) => name.key).filter(isOurs);
+}
+
+/**
+ * The names that came with a fetch: the one that was fetched, and the fixed names (digests) of its repository that
+ * were not there before.
+ *
+ * @param known - names that the content had before, as far as they are known
+ */
+export function broughtNames(
+  artifact: Artifact,
+  fetched: NormalisedReference,
+  known: readonly string[],
+  normalise: (reference: string) => NormalisedReference,
+): readonly string[] {
+  const digests = artifact.references
+    .map(normalise)
+    .filter((name) => !name.floating && name.repository === fetched.repository && !known.includes(name.key));
+  return [fetched.key, ...digests.map((name) => name.key)];
+}

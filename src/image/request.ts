@@ -1,0 +1,44 @@
+import { deferred, type Deferred } from '../internal/deferred.js';
+import type { AcquireSettings } from './options.js';
+import type { Artifact, ImageLease, NormalisedReference, PullPolicy } from './types.js';
+
+/** One acquire, from the call to its lease. */
+export interface Request extends Pick<AcquireSettings, 'owner' | 'platform' | 'priority' | 'onProgress'> {
+  /** Identity of the content asked for: reference, platform, credential scope (IC-3). */
+  readonly key: string;
+  readonly name: NormalisedReference;
+  /** As the caller gave it. */
+  readonly reference: string;
+  readonly policy: PullPolicy;
+}
+
+/** A request that waits in a flight. */
+export interface Waiter<A extends Artifact> {
+  readonly request: Request;
+  readonly lease: Deferred<ImageLease<A>>;
+}
+
+export function newWaiter<A extends Artifact>(request: Request): Waiter<A> {
+  return { request, lease: deferred<ImageLease<A>>() };
+}
+
+/** The key of {@link Request.key}. The credential scope is the host, as long as there is no other. */
+export function requestKey(name: NormalisedReference, platform: string | undefined): string {
+  return `${name.key} ${platform ?? ''} ${name.host}`;
+}
+
+/** Whether the registry has to be asked even if something is present; what a digest names never changes (IC-6). */
+export function asksRegistry(request: Request): boolean {
+  return request.name.floating && request.name.pullable && ['always', 'if-stale'].includes(request.policy);
+}
+
+/**
+ * Whether content is for the platform that was asked for; what either side leaves open fits.
+ *
+ * @param asked - `os/arch[/variant]`
+ */
+export function fitsPlatform(asked: string | undefined, artifact: Artifact): boolean {
+  if (asked === undefined || artifact.platform === undefined) return true;
+  const has = artifact.platform.split('/');
+  return asked.split('/').every((part, i) => has[i] === undefined || has[i] === part);
+}

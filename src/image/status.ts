@@ -1,0 +1,63 @@
+import type { Clock } from '../clock.js';
+import type { Flight } from './flight.js';
+import type { Gates } from './gates.js';
+import { reasonOf } from './pull-failure.js';
+import type { Shelf } from './shelf.js';
+import type { FlightBoard } from './flight-board.js';
+import type { Artifact, ImageStatus } from './types.js';
+
+/** What {@link explain} looks at. */
+export interface StatusDeck<A extends Artifact> {
+  readonly clock: Clock;
+  readonly shelf: Shelf<A>;
+  readonly board: FlightBoard<A>;
+  readonly gates: Gates;
+}
+
+/** A pull in the air (IC-20). */
+export function flightStatus<A extends Artifact>(flight: Flight<A>, clock: Clock): ImageStatus {
+  return {
+    reference: flight.name.key,
+    state: 'pulling',
+    since: flight.since,
+    holders: [],
+    waiters: flight.owners,
+    progress: flight.progress,
+    ...(flight.lastError === undefined ? {} : { lastError: reasonOf(flight.lastError, clock) }),
+  };
+}
+
+/** Everything that is known of one reference or id, in one answer (IC-20). */
+export function explain<A extends Artifact>(deck: StatusDeck<A>, reference: string): ImageStatus {
+  const record = deck.shelf.get(reference) ?? deck.shelf.records.find((known) => known.references.includes(reference));
+  const flight = deck.board.of(reference)[0];
+  const pulling = flight === undefined ? undefined : flightStatus(flight, deck.clock);
+  if (record === undefined) return pulling ?? absent(deck, reference);
+  const { waiters, progress, lastError } = pulling ?? absent(deck, reference);
+  return {
+    ...record.status(),
+    waiters,
+    ...(progress === undefined ? {} : { progress }),
+    ...(lastError === undefined ? {} : { lastError }),
+  };
+}
+
+/** Everything that is known (IC-20). */
+export function snapshot<A extends Artifact>(deck: StatusDeck<A>): readonly ImageStatus[] {
+  return [
+    ...deck.shelf.records.map((record) => record.status()),
+    ...deck.board.all.map((flight) => flightStatus(flight, deck.clock)),
+  ];
+}
+
+function absent<A extends Artifact>({ clock, gates }: StatusDeck<A>, reference: string): ImageStatus {
+  const gate = gates.of(reference)[0]?.[1];
+  return {
+    reference,
+    state: 'absent',
+    since: gate?.since ?? clock.wall(),
+    holders: [],
+    waiters: [],
+    ...(gate === undefined ? {} : { lastError: { ...reasonOf(gate.error, clock), at: gate.since } }),
+  };
+}

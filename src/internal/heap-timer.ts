@@ -1,0 +1,111 @@
+import type { Clock } from '../clock.js';
+
+interface Entry {
+  readonly at: number;
+  readonly fire: () => void;
+  /** Where it is in the heap; -1 = no longer in it. */
+  index: number;
+}
+
+/**
+ * Any number of alarms on one timer of the clock, for house-keeping: it does not keep the process alive (G-5).
+ * Adding and cancelling cost O(log n).
+ */
+export class HeapTimer {
+  readonly #clock: Clock;
+  readonly #heap: Entry[] = [];
+  #armedFor = Infinity;
+  #disarm: () => void = () => undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** How many alarms are set. */
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  /**
+   * Calls `fire` once, `ms` milliseconds from now; `Infinity` never fires.
+   *
+   * @returns cancels it; harmless after it fired
+   */
+  add(ms: number, fire: () => void): () => void {
+    if (ms === Infinity) return () => undefined;
+    const entry: Entry = { at: this.#clock.now() + ms, fire, index: this.#heap.length };
+    this.#heap.push(entry);
+    this.#up(entry);
+    this.#arm();
+    return () => {
+      this.#take(entry);
+      this.#arm();
+    };
+  }
+
+  /** Cancels everything. */
+  clear(): void {
+    for (const entry of this.#heap) entry.index = -1;
+    this.#heap.length = 0;
+    this.#arm();
+  }
+
+  #arm(): void {
+    const next = this.#heap[0]?.at ?? Infinity;
+    if (next === this.#armedFor) return;
+    this.#disarm();
+    this.#armedFor = next;
+    this.#disarm = this.#clock.timer(next - this.#clock.now(), () => this.#ring(), { keepAlive: false });
+  }
+
+  #ring(): void {
+    const due: Entry[] = [];
+    for (let first = this.#heap[0]; first !== undefined && first.at <= this.#clock.now(); first = this.#heap[0]) {
+      due.push(first);
+      this.#take(first);
+    }
+    this.#armedFor = Infinity;
+    this.#arm();
+    for (const entry of due) entry.fire();
+  }
+
+  #take(entry: Entry): void {
+    if (entry.index === -1) return;
+    const last = this.#heap.pop() as Entry;
+    if (last !== entry) {
+      this.#place(last, entry.index);
+      this.#up(last);
+      this.#down(last);
+    }
+    entry.index = -1;
+  }
+
+  #place(entry: Entry, index: number): void {
+    this.#heap[index] = entry;
+    entry.index = index;
+  }
+
+  #up(entry: Entry): void {
+    while (entry.index > 0) {
+      const parent = this.#heap[(entry.index - 1) >> 1] as Entry;
+      if (parent.at <= entry.at) return;
+      this.#swap(parent, entry);
+    }
+  }
+
+  #down(entry: Entry): void {
+    for (;;) {
+      const left = this.#heap[2 * entry.index + 1];
+      const right = this.#heap[2 * entry.index + 2];
+      const child = right !== undefined && left !== undefined && right.at < left.at ? right : left;
+      if (child === undefined || child.at >= entry.at) return;
+      this.#swap(entry, child);
+    }
+  }
+
+  #swap(upper: Entry, lower: Entry): void {
+    const index = upper.index;
+    this.#place(upper, lower.index);
+    this.#place(lower, index);
+  }
+}
