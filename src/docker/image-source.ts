@@ -127,7 +127,7 @@ class DockerImages implements ArtifactSource<DockerImage> {
   async list(call: Call): Promise<readonly DockerImage[]> {
     const found: DockerImage[] = [];
     // The list itself does not tell platforms.
-    for (const { Id } of await this.#list<ImageJson>('images', {}, call)) {
+    for (const { Id } of await this.#list<ImageJson>('images', { all: false }, call)) {
       const image = await this.find(Id, call);
       if (image !== undefined) found.push(image);
     }

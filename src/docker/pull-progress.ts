@@ -25,7 +25,7 @@ interface Layer {
   total: number | undefined;
 }
 
-/** One aggregate of all layers of a pull, from the lines of its stream (IC-12). Bytes and layers never go back. */
+/** One aggregate of all layers of a pull, from the lines of its stream (IC-12). Bytes never go back. */
 export class PullProgress {
   readonly #layers = new Map<string, Layer>();
   /** The last line, for the error of a pull that ends in silence. */
@@ -53,7 +53,7 @@ export class PullProgress {
       if (typeof total === 'number' && total > 0) layer.total = total;
     } else if (state !== 'waiting' && state !== 'verifying') {
       // Small layers come without a line of their size.
-      layer.total ??= layer.bytes;
+      layer.total = Math.max(layer.total ?? 0, layer.bytes);
       layer.bytes = layer.total;
     }
   }

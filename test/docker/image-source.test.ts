@@ -1,0 +1,418 @@
+import Docker from 'dockerode';
+import { type ArtifactSource, findError, isHandoverError, type Progress } from 'handover';
+import { type DockerImage, dockerImages } from 'handover/docker';
+import { FakeClock } from 'handover/testing';
+import { afterEach, describe, expect, it } from 'vitest';
+import { deferred } from '../../src/internal/deferred.js';
+import { type Answer, chunks, json, scriptedServer, type ScriptedServer } from './scripted-server.js';
+
+const HEX = '0123456789abcdef'.repeat(4);
+const ID = `sha256:${HEX}`;
+const DIGEST = `sha256:${'d'.repeat(64)}`;
+const OLD_DIGEST = `sha256:${'e'.repeat(64)}`;
+const INSPECT = {
+  ...{ Id: ID, Os: 'linux', Architecture: 'amd64', Size: 1_000 },
+  RepoTags: ['redis:7', '127.0.0.1:5000/app:v1', '<none>:<none>'],
+  RepoDigests: [`redis@${OLD_DIGEST}`, `redis@${DIGEST}`, '<none>@<none>'],
+};
+
+let server: ScriptedServer;
+afterEach(() => server.close());
+
+async function start(answer: Answer): Promise<ArtifactSource<DockerImage>> {
+  server = await scriptedServer(answer);
+  return dockerImages(new Docker({ socketPath: server.socketPath }));
+}
+
+type Told = Omit<Progress, 'attempt'>;
+
+async function fetchFailing(
+  source: ArtifactSource<DockerImage>,
+  reference = 'redis:7',
+): Promise<{ error: unknown; told: readonly Told[] }> {
+  const told: Told[] = [];
+  const error: unknown = await source.fetch(reference, { onProgress: (progress) => told.push(progress) }).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return { error, told };
+}
+
+const LINES = ['{"status":"Pulling from library/redis","id":"7"}\r\n', '{"status":"Pulling fs layer","id":"a"}\r\n'];
+
+describe('find', () => {
+  it('reads what the engine knows, all names in their one spelling', async () => {
+    const source = await start(json(200, INSPECT));
+    expect(await source.find('redis:7', {})).toEqual({
+      id: ID,
+      digest: OLD_DIGEST,
+      platform: 'linux/amd64',
+      bytes: 1_000,
+      references: [
+        'docker.io/library/redis:7',
+        '127.0.0.1:5000/app:v1',
+        `docker.io/library/redis@${OLD_DIGEST}`,
+        `docker.io/library/redis@${DIGEST}`,
+      ],
+      runnable: `redis:7@${OLD_DIGEST}`,
+    });
+    expect(server.calls).toEqual(['GET /images/redis:7/json']);
+  });
+
+  it.each([
+    {
+      asked: `redis:7@${DIGEST}`,
+      runnable: `redis:7@${DIGEST}`,
+      path: `/images/redis@${DIGEST}/json`,
+      why: 'the asked digest',
+    },
+    {
+      asked: `redis@${DIGEST}`,
+      runnable: `redis@${DIGEST}`,
+      path: `/images/redis@${DIGEST}/json`,
+      why: 'no tag was given',
+    },
+    {
+      asked: '127.0.0.1:5000/app:v1',
+      runnable: ID,
+      path: '/images/127.0.0.1:5000/app:v1/json',
+      why: 'never pulled by that name',
+    },
+    { asked: ID, runnable: ID, path: `/images/${ID}/json`, why: 'asked by id' },
+    {
+      asked: 'redis',
+      runnable: `redis:latest@${OLD_DIGEST}`,
+      path: '/images/redis:latest/json',
+      why: 'the default tag',
+    },
+  ])('DP-6 $asked is run as $runnable: $why', async ({ asked, runnable, path }) => {
+    const source = await start(json(200, INSPECT));
+    expect((await source.find(asked, {}))?.runnable).toBe(runnable);
+    expect(server.calls).toEqual([`GET ${path}`]);
+  });
+
+  it('S40 an image without any name is found by its id', async () => {
+    const source = await start(json(200, { Id: ID, Os: 'linux', Architecture: 'arm', Variant: 'v7', RepoTags: null }));
+    expect(await source.find(ID, {})).toEqual({ id: ID, platform: 'linux/arm/v7', references: [], runnable: ID });
+  });
+
+  it('404 = absent', async () => {
+    const source = await start(json(404, { message: 'No such image: redis:7' }));
+    expect(await source.find('redis:7', {})).toBeUndefined();
+  });
+
+  it('S3 any other failure is no absence', async () => {
+    const source = await start(json(500, { message: 'the disk is on fire' }));
+    const error = await source.find('redis:7', {}).catch((reason: unknown) => reason);
+    expect(isHandoverError(error, 'ERR_DRIVER')).toBe(true);
+    expect((error as Error).message).toContain('the disk is on fire');
+  });
+
+  it.each(['Redis:7', 'http://redis', HEX])('S4 %s is refused before any call', async (reference) => {
+    const source = await start(json(200, INSPECT));
+    for (const call of [
+      () => source.find(reference, {}),
+      () => source.fetch(reference, { onProgress: () => {} }),
+      () => source.remove(reference, {}),
+    ]) {
+      expect(isHandoverError(await call().catch((e: unknown) => e), 'ERR_INVALID_REFERENCE')).toBe(true);
+    }
+    expect(server.calls).toEqual([]);
+  });
+
+  it.each([
+    { platform: 'linux/amd64', found: true },
+    { platform: 'linux/arm64', found: false },
+  ])('case C17 present for linux/amd64, asked for $platform: found=$found', async ({ platform, found }) => {
+    const source = await start(json(200, INSPECT));
+    expect((await source.find('redis:7', { platform })) !== undefined).toBe(found);
+  });
+});
+
+describe('fetch', () => {
+  it.each([
+    { reference: 'redis', query: 'fromImage=redis&tag=latest' },
+    { reference: 'docker.io/library/redis:7', query: 'fromImage=redis&tag=7' },
+    { reference: 'localhost:5000/a/b:v1', query: 'fromImage=localhost%3A5000%2Fa%2Fb&tag=v1' },
+    { reference: '[::1]:5000/a', query: 'fromImage=%5B%3A%3A1%5D%3A5000%2Fa&tag=latest' },
+    { reference: `golang:1.4.2@${DIGEST}`, query: `fromImage=golang&tag=${encodeURIComponent(DIGEST)}` },
+  ])('case C20, C22 the request for $reference', async ({ reference, query }) => {
+    const source = await start(chunks(...LINES));
+    await source.fetch(reference, { onProgress: () => {} });
+    expect(server.calls).toEqual([`POST /images/create?${query}`]);
+    expect(server.bodies).toEqual(['']);
+  });
+
+  it('IC-12 each line is told as a sign of life', async () => {
+    const source = await start(chunks(LINES.join(''), '{"status":"Status: Image is up to date"}'));
+    const told: Told[] = [];
+    await source.fetch('redis:7', { onProgress: (progress) => told.push(progress) });
+    expect(told.map(({ phase }) => phase)).toEqual(['resolving', 'downloading', 'downloading']);
+  });
+
+  it('case C23 an image id is never pulled', async () => {
+    const source = await start(chunks(...LINES));
+    const { error } = await fetchFailing(source, ID);
+    expect(isHandoverError(error, 'ERR_INVALID_REFERENCE')).toBe(true);
+    expect(server.calls).toEqual([]);
+  });
+
+  it('case C2 resolves with the end of the stream, not with its start', async () => {
+    const more = deferred();
+    const source = await start(async (response) => {
+      response.writeHead(200).write(LINES[0]);
+      await more.promise;
+      response.end(LINES[1]);
+    });
+    const steps: string[] = [];
+    const begun = deferred();
+    const done = source
+      .fetch('redis:7', {
+        onProgress: () => {
+          steps.push('line');
+          begun.resolve();
+        },
+      })
+      .then(() => steps.push('done'));
+    await begun.promise;
+    steps.push('second half');
+    more.resolve();
+    await done;
+    expect(steps).toEqual(['line', 'second half', 'line', 'done']);
+  });
+
+  it.each([
+    { end: '\r\n', why: 'S13' },
+    { end: '', why: 'case C5 in an unterminated last line' },
+  ])('$why an error inside of the stream is the failure, with its text', async ({ end }) => {
+    const text = 'failed to register layer: write /x: no space left on device';
+    const source = await start(chunks(...LINES, JSON.stringify({ errorDetail: { message: text }, error: text }) + end));
+    const { error, told } = await fetchFailing(source);
+    expect(told).toHaveLength(2);
+    expect(findError(error, 'ERR_PULL_FAILED')?.details).toEqual({
+      reference: 'redis:7',
+      reason: 'no-space',
+      attempts: 1,
+    });
+    expect((error as Error).message).toContain(text);
+  });
+
+  it.each([
+    { line: { error: 'toomanyrequests: slow down' }, reason: 'rate-limited' },
+    { line: { errorDetail: { code: 401, message: 'no' }, error: 'no' }, reason: 'unauthorized' },
+    { line: { errorDetail: { message: 'unexpected EOF' }, error: 'unexpected EOF' }, reason: 'registry-unavailable' },
+  ])('case C15 $line → $reason', async ({ line, reason }) => {
+    const source = await start(chunks(...LINES, `${JSON.stringify(line)}\n`));
+    expect((await fetchFailing(source)).error).toMatchObject({ details: { reason } });
+  });
+
+  it.each([
+    {
+      status: 404,
+      message: 'manifest for redis:7 not found: manifest unknown: manifest unknown',
+      reason: 'not-found-or-denied',
+      retryable: false,
+    },
+    {
+      status: 404,
+      message: "pull access denied for x, repository does not exist or may require 'docker login'",
+      reason: 'not-found-or-denied',
+      retryable: false,
+    },
+    {
+      status: 500,
+      message: 'Head "https://r.example/v2/3": no basic auth credentials',
+      reason: 'unauthorized',
+      retryable: false,
+    },
+    {
+      status: 500,
+      message: 'toomanyrequests: You have reached your pull rate limit.',
+      reason: 'rate-limited',
+      retryable: true,
+    },
+    {
+      status: 500,
+      message: 'Get "http://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused',
+      reason: 'registry-unavailable',
+      retryable: true,
+    },
+  ])(
+    'case C3, C12, C13, C14 HTTP $status "$message" → $reason, one call',
+    async ({ status, message, reason, retryable }) => {
+      const source = await start(json(status, { message }));
+      expect((await fetchFailing(source)).error).toMatchObject({
+        code: 'ERR_PULL_FAILED',
+        details: { reason },
+        retryable,
+      });
+      expect(server.calls).toHaveLength(1);
+    },
+  );
+
+  it('case C4 a page in the middle of the stream: corrupt, the socket is ended', async () => {
+    const source = await start((response) => {
+      response.writeHead(200).write(LINES.join(''));
+      response.write('<html>502 Bad Gateway</html>\r\n');
+    });
+    const { error, told } = await fetchFailing(source);
+    expect(told).toHaveLength(2);
+    expect(error).toMatchObject({ details: { reason: 'corrupt-stream' }, retryable: true });
+    await server.idle();
+  });
+
+  it('case C8, S15 a socket that is reset: the engine is gone, retryable, with the last line', async () => {
+    const source = await start((response) => {
+      response.writeHead(200).write(LINES.join(''));
+      setImmediate(() => response.socket?.destroy());
+    });
+    const { error } = await fetchFailing(source);
+    expect(error).toMatchObject({ details: { reason: 'engine-unavailable' }, retryable: true });
+    expect((error as Error).message).toContain('a: Pulling fs layer');
+  });
+
+  it('S15 no engine at all', async () => {
+    const clock = new FakeClock();
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' });
+    server = await scriptedServer(json(200, {}));
+    const source = dockerImages({ modem: { dial: (_, done) => done(refused, null) } }, { clock });
+    const { error } = await clock.until(fetchFailing(source));
+    expect(error).toMatchObject({ details: { reason: 'engine-unavailable' }, retryable: true });
+  });
+
+  it('case C9, C65 an abort in the middle rejects with the very reason and ends the socket', async () => {
+    const source = await start((response) => void response.writeHead(200).write(LINES[0]));
+    const controller = new AbortController();
+    const begun = deferred();
+    const fetching = source.fetch('redis:7', { signal: controller.signal, onProgress: () => begun.resolve() });
+    await begun.promise;
+    const reason = new Error('not any more');
+    controller.abort(reason);
+    await expect(fetching).rejects.toBe(reason);
+    await server.idle();
+  });
+
+  it('case C9 an abort before the first line does the same', async () => {
+    const arrived = deferred();
+    const source = await start(() => arrived.resolve());
+    const controller = new AbortController();
+    const fetching = source.fetch('redis:7', { signal: controller.signal, onProgress: () => {} });
+    await arrived.promise;
+    controller.abort('not any more');
+    await expect(fetching).rejects.toBe('not any more');
+    await server.idle();
+  });
+
+  it('IC-8 a pull has no deadline of its own, before the first line and after', async () => {
+    const clock = new FakeClock();
+    const [arrived, go, begun] = [deferred(), deferred(), deferred()];
+    server = await scriptedServer(async (response) => {
+      arrived.resolve();
+      await go.promise;
+      response.writeHead(200).write(LINES[0]);
+      await begun.promise;
+      response.end(LINES[1]);
+    });
+    const source = dockerImages(new Docker({ socketPath: server.socketPath }), { clock });
+    const fetching = source.fetch('redis:7', { onProgress: () => begun.resolve() });
+    await arrived.promise;
+    expect(clock.pending).toBe(0);
+    await clock.advance('30d');
+    go.resolve();
+    await fetching;
+  });
+
+  it.each([
+    { platform: 'linux/amd64', reason: undefined },
+    { platform: 'linux/arm64', reason: 'no-platform' },
+  ])('case C17 the engine brings linux/amd64 for $platform: $reason', async ({ platform, reason }) => {
+    const source = await start((response, request) =>
+      request.method === 'POST' ? chunks(...LINES)(response, request) : json(200, INSPECT)(response, request),
+    );
+    const error: unknown = await source
+      .fetch('redis:7', { platform, onProgress: () => {} })
+      .catch((cause: unknown) => cause);
+    expect(findError(error, 'ERR_PULL_FAILED')?.details.reason).toBe(reason);
+    expect(server.calls).toEqual([
+      `POST /images/create?fromImage=redis&tag=7&platform=${encodeURIComponent(platform)}`,
+      'GET /images/redis:7/json',
+    ]);
+  });
+});
+
+describe('users', () => {
+  it('IC-17 containers in any state, by the id of their image; strangers too', async () => {
+    const source = await start(
+      json(200, [
+        { Id: 'a'.repeat(64), Names: ['/web'], ImageID: ID, State: 'running' },
+        { Id: 'b'.repeat(64), Names: ['/prepared', '/other/alias'], ImageID: ID, State: 'created' },
+        { Id: 'c'.repeat(64), Names: ['/child'], ImageID: `sha256:${'c'.repeat(64)}`, State: 'running' },
+        { Id: 'd'.repeat(64), Names: null, ImageID: ID, State: 'dead' },
+      ]),
+    );
+    expect(await source.users(ID, {})).toEqual(['web', 'prepared', 'dddddddddddd']);
+    expect(server.calls).toEqual(['GET /containers/json?all=true']);
+  });
+
+  it('G-8 a failure is not "nobody"', async () => {
+    const source = await start(json(500, { message: 'no' }));
+    expect(isHandoverError(await source.users(ID, {}).catch((e: unknown) => e), 'ERR_DRIVER')).toBe(true);
+  });
+});
+
+describe('remove', () => {
+  it.each([
+    { status: 200, body: [{ Untagged: 'redis:7' }, { Deleted: ID }], outcome: 'removed' },
+    { status: 200, body: [{ Untagged: 'redis:7' }], outcome: 'untagged' },
+    { status: 404, body: { message: 'No such image' }, outcome: 'absent' },
+    {
+      status: 409,
+      body: {
+        message:
+          'conflict: unable to delete 2dd38a9ef428 (cannot be forced) - image is being used by running container 8521071215bd',
+      },
+      outcome: 'in-use',
+    },
+    {
+      status: 409,
+      body: { message: 'conflict: unable to delete x (cannot be forced) - image has dependent child images' },
+      outcome: 'in-use',
+    },
+  ])('case C25, C26, S31 HTTP $status $body → $outcome; never forced', async ({ status, body, outcome }) => {
+    const source = await start(json(status, body));
+    expect(await source.remove('docker.io/library/redis:7', {})).toBe(outcome);
+    expect(server.calls).toEqual(['DELETE /images/redis:7']);
+  });
+
+  it('IC-17 by digest', async () => {
+    const source = await start(json(200, [{ Untagged: `redis@${DIGEST}` }]));
+    await source.remove(`docker.io/library/redis@${DIGEST}`, {});
+    expect(server.calls).toEqual([`DELETE /images/redis@${DIGEST}`]);
+  });
+
+  it('IC-17 never by id', async () => {
+    const source = await start(json(200, []));
+    const error = await source.remove(ID, {}).catch((reason: unknown) => reason);
+    expect(isHandoverError(error, 'ERR_INVALID_REFERENCE')).toBe(true);
+    expect(server.calls).toEqual([]);
+  });
+
+  it('G-8 an unknown outcome rejects', async () => {
+    const source = await start((response) => void response.socket?.destroy());
+    expect(isHandoverError(await source.remove('redis:7', {}).catch((e: unknown) => e), 'ERR_DRIVER')).toBe(true);
+  });
+});
+
+describe('list', () => {
+  it('looks at each image, and leaves out what has gone meanwhile', async () => {
+    const gone = `sha256:${'9'.repeat(64)}`;
+    const source = await start((response, request) => {
+      if (request.url === '/images/json?all=false') return json(200, [{ Id: ID }, { Id: gone }])(response, request);
+      return json(...(request.url?.includes(gone) ? ([404, {}] as const) : ([200, INSPECT] as const)))(
+        response,
+        request,
+      );
+    });
+    expect((await source.list({})).map(({ id, platform }) => [id, platform])).toEqual([[ID, 'linux/amd64']]);
+  });
+});
