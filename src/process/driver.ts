@@ -1,0 +1,177 @@
+import { resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import * as v from 'valibot';
+import type { Call, Opt } from '../call.js';
+import type { Clock } from '../clock.js';
+import type { ExclusiveResource, ListedTask, PrestartContext, TaskDriver } from '../driver/driver.js';
+import { prestartOnce } from '../driver/prestart-once.js';
+import { UndoStack } from '../driver/undo-stack.js';
+import { type Env, requireMethods, resolveEnv } from '../env.js';
+import { HandoverError, invalidOption } from '../errors.js';
+import { parseOptions, text } from '../options.js';
+import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
+import { signalGroup } from './identity.js';
+import { launch } from './launch.js';
+import { PreparedProcess, type ProcessPrepared } from './prepared.js';
+import { type ArtifactLeases, prepare } from './prestart.js';
+import { type ProcessSpec, exclusiveOf, parseSpec } from './spec.js';
+import { ChildExit, StrangerExit, type TaskExit } from './task-exit.js';
+import { TaskFolder, type TaskRecord, taskFolders } from './task-folder.js';
+
+/** What a {@link ProcessDriver} is made with. */
+export type ProcessDriverOptions = {
+  /** Where tasks have their directories, `<directory>/<allocId>/<task>`; made when it is missing. One driver at a time. */
+  readonly directory: string;
+} & Opt<{
+  /** By which the driver is named. Default `process`. */
+  name: string;
+  /** For specs with an `artifact`: `new ImageCoordinator({ source: httpFiles(…) })`. */
+  artifacts: ArtifactLeases;
+}>;
+
+const OPTIONS = v.strictObject({
+  directory: text,
+  name: v.optional(text, 'process'),
+  artifacts: v.optional(
+    v.custom<ArtifactLeases>((value) => typeof value === 'object' && value !== null, 'must be an ImageCoordinator'),
+  ),
+});
+
+/**
+ * Runs tasks as OS processes (DP-10): each in a group of its own, with its output straight in files, living on when
+ * this process ends. Signals go to the group, and only while its leader is the process that was started: a number that
+ * the system has given to somebody else is never signalled. What is left of the group is killed by `destroy()`.
+ *
+ * Exit codes are known for processes that this driver started. Of one that was recovered only its end is known: `code`
+ * is `null`, and `by` is `unknown` unless we ended it. For POSIX systems; without process groups it does not work.
+ */
+export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, ProcessPrepared> {
+  readonly name: string;
+  readonly #directory: string;
+  readonly #artifacts: ArtifactLeases | undefined;
+  readonly #clock: Clock;
+  /** By owner: whoever recovers a task of this very process gets the handle that learns of its exit. */
+  readonly #handles = new Map<string, ProcessHandle>();
+
+  /**
+   * @param o - directory, name and the coordinator of content
+   * @param env - `clock`
+   * @throws HandoverError `ERR_INVALID_OPTION`
+   */
+  constructor(o: ProcessDriverOptions, env: Env = {}) {
+    const { directory, name, artifacts } = parseOptions(OPTIONS, o);
+    requireMethods('artifacts', artifacts, ['acquire', 'adopt', 'release']);
+    this.name = name;
+    this.#directory = resolve(directory);
+    this.#artifacts = artifacts;
+    this.#clock = resolveEnv(env).clock;
+    prestartOnce(this);
+  }
+
+  /** @throws HandoverError `ERR_INVALID_OPTION` naming the field */
+  parse(input: unknown): ProcessSpec {
+    return parseSpec(input);
+  }
+
+  exclusive(spec: ProcessSpec): readonly ExclusiveResource[] {
+    return exclusiveOf(spec);
+  }
+
+  /**
+   * Brings the content, makes the task's directory, and looks whether the program could be started.
+   *
+   * @throws HandoverError `ERR_PULL_FAILED` of the content; `ERR_DRIVER` when the task still runs, or its program is
+   *   not there; `ERR_INVALID_OPTION` for an alloc id or task name that cannot be a folder
+   */
+  async prestart(ctx: PrestartContext<ProcessSpec>): Promise<ProcessPrepared> {
+    ctx.signal?.throwIfAborted();
+    const spec = parseSpec(ctx.spec);
+    const folder = new TaskFolder(this.#directory, ctx.allocId, ctx.task);
+    const undo = new UndoStack();
+    try {
+      const record = await prepare({ driver: this.name, artifacts: this.#artifacts, folder, spec, ctx, undo });
+      return new PreparedProcess(folder, record, spec, undo.move());
+    } finally {
+      await undo[Symbol.asyncDispose]();
+    }
+  }
+
+  /**
+   * Starts the process.
+   *
+   * @throws HandoverError `ERR_START_FAILED`, or the signal's reason; then nothing of it runs
+   */
+  async start(prepared: ProcessPrepared, { signal }: Call): Promise<ProcessHandle> {
+    signal?.throwIfAborted();
+    const own = await ready(prepared);
+    const { folder, record } = own;
+    const { child, identity } = await launch(own.spec, folder.path).catch((cause: unknown) => {
+      throw startFailed(record, `did not start: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    });
+    const exit = new ChildExit(child, this.#clock);
+    try {
+      const started = { ...record, process: identity };
+      await folder.write(started);
+      signal?.throwIfAborted();
+      own.started = true;
+      return this.#handle(folder, started, exit);
+    } catch (error) {
+      signalGroup(identity, 'SIGKILL');
+      await exit.wait(undefined);
+      throw error;
+    }
+  }
+
+  async recover(state: ProcessState, call: Call & { readonly owner: string }): Promise<ProcessHandle | undefined> {
+    call.signal?.throwIfAborted();
+    const [allocId = '', task = ''] = call.owner.split('/');
+    const folder = new TaskFolder(this.#directory, allocId, task);
+    const record = await folder.read();
+    if (record?.process === undefined || !isDeepStrictEqual(stateOf(folder, record), state)) return undefined;
+    const known = this.#handles.get(call.owner);
+    if (known !== undefined && isDeepStrictEqual(known.state, state)) return known;
+    const { content, process } = record;
+    if (content !== undefined) {
+      await this.#artifacts?.adopt({ owner: call.owner, reference: content.reference, imageId: content.id }, call);
+    }
+    return this.#handle(folder, record, new StrangerExit(process, this.#clock));
+  }
+
+  async list(call: Call): Promise<readonly ListedTask<ProcessState>[]> {
+    call.signal?.throwIfAborted();
+    const folders = await taskFolders(this.#directory);
+    const listed = await Promise.all(folders.map(async (folder) => ({ folder, record: await folder.read() })));
+    return listed.flatMap(({ folder, record }) => {
+      if (record === undefined) return [];
+      const { allocId, task, specHash, process } = record;
+      return [{ allocId, task, specHash, state: stateOf(folder, record), started: process !== undefined }];
+    });
+  }
+
+  #handle(folder: TaskFolder, record: TaskRecord, exit: TaskExit): ProcessHandle {
+    const handle = new ProcessHandle(this.name, folder, record, exit, async () => {
+      if (this.#handles.get(handle.id) === handle) this.#handles.delete(handle.id);
+      await this.#artifacts?.release(handle.id);
+    });
+    this.#handles.set(handle.id, handle);
+    return handle;
+  }
+}
+
+/** What `prestart()` made, if it can be started: once, and only while it is all there. */
+async function ready(prepared: ProcessPrepared): Promise<PreparedProcess> {
+  if (!(prepared instanceof PreparedProcess)) throw invalidOption('prepared', 'was not prepared by a ProcessDriver');
+  if (await prepared.intact({})) return prepared;
+  throw startFailed(
+    prepared.record,
+    'was started already, or what was prepared is not there any more; prepare it again',
+  );
+}
+
+function startFailed(
+  { allocId, task }: TaskRecord,
+  problem: string,
+  cause?: unknown,
+): HandoverError<'ERR_START_FAILED'> {
+  return new HandoverError('ERR_START_FAILED', `${allocId}/${task} ${problem}`, { details: { allocId, task }, cause });
+}

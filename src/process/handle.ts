@@ -1,0 +1,121 @@
+import { constants } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
+import type { Call } from '../call.js';
+import type { TaskHandle } from '../driver/driver.js';
+import { HandoverError, invalidOption } from '../errors.js';
+import type { ExitResult } from '../shutdown/types.js';
+import { killSurvivors, signalGroup } from './identity.js';
+import type { TaskExit } from './task-exit.js';
+import type { TaskFolder, TaskRecord } from './task-folder.js';
+
+/** By what a process is found again; JSON. */
+export interface ProcessState {
+  /** 0: prepared, and not started. */
+  readonly pid: number;
+  /** When the process started, in the system's own unit (on Linux clock ticks since boot): tells apart who got the same pid. */
+  readonly startedAt: number;
+  /** The task's directory. */
+  readonly directory: string;
+  readonly reference?: string;
+  readonly artifactId?: string;
+}
+
+/** The state of what a folder holds. */
+export function stateOf(folder: TaskFolder, { process, content }: TaskRecord): ProcessState {
+  const { pid, startedAt } = process ?? { pid: 0, startedAt: 0 };
+  const artifact = content === undefined ? {} : { reference: content.reference, artifactId: content.id };
+  return { pid, startedAt, directory: folder.path, ...artifact };
+}
+
+/** A started process and its group. */
+export class ProcessHandle implements TaskHandle<ProcessState> {
+  readonly id: string;
+  readonly state: ProcessState;
+  readonly endpoints: TaskHandle['endpoints'];
+  /** The strongest that we have sent. */
+  #sent: 'signal' | 'kill' | undefined;
+  /** Later the number may be somebody else's. */
+  #destroyed = false;
+
+  /**
+   * @param letGo - releases the lease on the content, and forgets the handle
+   */
+  constructor(
+    private readonly driver: string,
+    private readonly folder: TaskFolder,
+    record: TaskRecord,
+    private readonly exit: TaskExit,
+    private readonly letGo: () => Promise<void>,
+  ) {
+    this.id = `${record.allocId}/${record.task}`;
+    this.state = stateOf(folder, record);
+    this.endpoints = Object.fromEntries(
+      Object.entries(record.ports).map(([name, port]) => [name, { address: '127.0.0.1', port }]),
+    );
+  }
+
+  async isRunning(call: Call): Promise<boolean> {
+    call.signal?.throwIfAborted();
+    return this.exit.running;
+  }
+
+  async wait(call: Call): Promise<ExitResult> {
+    const exit = await this.exit.wait(call.signal);
+    return { ...exit, oom: false, by: this.#by(exit) };
+  }
+
+  async signal(name: string, call: Call): Promise<void> {
+    call.signal?.throwIfAborted();
+    if (!(name in constants.signals)) {
+      throw invalidOption('signal', `${JSON.stringify(name)} is not a signal of this system; write it as in SIGTERM`);
+    }
+    this.#send(name as NodeJS.Signals, 'signal');
+  }
+
+  async kill(call: Call): Promise<void> {
+    call.signal?.throwIfAborted();
+    this.#send('SIGKILL', 'kill');
+  }
+
+  async destroy(call: Call = {}): Promise<void> {
+    call.signal?.throwIfAborted();
+    if (this.#destroyed) return;
+    if (this.exit.running) throw this.#failed('destroy', `${this.id} still runs; stop it before it is destroyed`);
+    this.#guard('destroy', () => killSurvivors(this.state));
+    // The owner may have been prepared anew in the meantime: then the folder and the lease are the new one's.
+    const record = await this.folder.read();
+    if (record === undefined || isDeepStrictEqual(stateOf(this.folder, record), this.state)) {
+      await this.folder.remove();
+      await this.letGo();
+    }
+    this.#destroyed = true;
+  }
+
+  #send(name: NodeJS.Signals, kind: 'signal' | 'kill'): void {
+    if (!this.exit.running) return;
+    const sent = this.#guard('signal', () => signalGroup(this.state, name));
+    if (sent && this.#sent !== 'kill') this.#sent = kind;
+  }
+
+  #guard<T>(operation: string, call: () => T): T {
+    try {
+      return call();
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw this.#failed(operation, `The processes of ${this.id} could not be signalled: ${why}`, cause);
+    }
+  }
+
+  /** An end by a signal that we did not send is nobody's that we know; the out-of-memory killer's, for one. */
+  #by({ code, signal }: Pick<ExitResult, 'code' | 'signal'>): ExitResult['by'] {
+    if (this.#sent !== undefined) return this.#sent;
+    return code === null || signal !== null ? 'unknown' : 'self';
+  }
+
+  #failed(operation: string, message: string, cause?: unknown): HandoverError<'ERR_DRIVER'> {
+    return new HandoverError('ERR_DRIVER', message, {
+      details: { driver: this.driver, operation, owner: this.id, pid: this.state.pid },
+      cause,
+    });
+  }
+}

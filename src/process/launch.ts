@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { type FileHandle, open } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { deferred } from '../internal/deferred.js';
+import { type Identity, identify } from './identity.js';
+import { type CheckedSpec, environment } from './spec.js';
+
+/** A process that was started by us. */
+export interface Launched {
+  readonly child: ChildProcess;
+  readonly identity: Identity;
+}
+
+/**
+ * Starts a process as the leader of its own group, with its output going straight to files, so that it lives on when
+ * this process ends.
+ *
+ * @throws a system error, such as `ENOENT`; then nothing runs
+ */
+export async function launch(spec: CheckedSpec, folder: string): Promise<Launched> {
+  const files: FileHandle[] = [];
+  try {
+    for (const path of [spec.stdout, spec.stderr]) files.push(await open(resolve(folder, path), 'a'));
+    return await begin(spec, folder, files);
+  } finally {
+    for (const file of files) await file.close();
+  }
+}
+
+async function begin(spec: CheckedSpec, folder: string, files: readonly FileHandle[]): Promise<Launched> {
+  const [program, ...args] = spec.argv;
+  const child = spawn(program, args, {
+    cwd: resolve(folder, spec.cwd),
+    env: environment(spec, process.env),
+    detached: true,
+    stdio: ['ignore', ...files.map(({ fd }) => fd)],
+  });
+  const spawned = deferred();
+  child.on('spawn', spawned.resolve).on('error', spawned.reject);
+  const identity = child.pid === undefined ? undefined : identifyChild(child, child.pid);
+  child.unref();
+  await spawned.promise;
+  if (identity === undefined) throw new Error(`${program} got no process number`);
+  return { child, identity };
+}
+
+/** A process that could not be found again must not be left running. */
+function identifyChild(child: ChildProcess, pid: number): Identity {
+  try {
+    return identify(pid);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+}
