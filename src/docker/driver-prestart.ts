@@ -2,7 +2,8 @@ import type { Call } from '../call.js';
 import type { PrestartContext } from '../driver/driver.js';
 import type { UndoStack } from '../driver/undo-stack.js';
 import { HandoverError } from '../errors.js';
-import type { AcquireOptions, ImageLease } from '../image/types.js';
+import type { ImageCoordinator } from '../image/coordinator.js';
+import type { ImageLease } from '../image/types.js';
 import { createBody } from './driver-body.js';
 import type { Containers, ListedContainer } from './driver-containers.js';
 import { LABELS, labelsFor, ownedBy, uniqueName } from './driver-labels.js';
@@ -12,13 +13,7 @@ import type { DockerSpec } from './spec.js';
 import type { DockerImage } from './types.js';
 
 /** What the driver needs of an {@link ImageCoordinator}. */
-export interface ImageLeases {
-  acquire(reference: string, o: AcquireOptions): Promise<ImageLease<DockerImage>>;
-  adopt(
-    held: { readonly owner: string; readonly reference: string; readonly imageId: string },
-    call?: Call,
-  ): Promise<ImageLease<DockerImage> | undefined>;
-}
+export type ImageLeases = Pick<ImageCoordinator<DockerImage>, 'acquire' | 'adopt'>;
 
 /** A container that is ready to be started, and its image. */
 export interface Made {
