@@ -408,10 +408,8 @@ describe('list', () => {
     const gone = `sha256:${'9'.repeat(64)}`;
     const source = await start((response, request) => {
       if (request.url === '/images/json?all=false') return json(200, [{ Id: ID }, { Id: gone }])(response, request);
-      return json(...(request.url?.includes(gone) ? ([404, {}] as const) : ([200, INSPECT] as const)))(
-        response,
-        request,
-      );
+      const answer = request.url?.includes(gone) ? json(404, {}) : json(200, INSPECT);
+      return answer(response, request);
     });
     expect((await source.list({})).map(({ id, platform }) => [id, platform])).toEqual([[ID, 'linux/amd64']]);
   });
