@@ -211,6 +211,7 @@ engineSuite('harness: the engine proxy', (engine) => {
     const [image, name] = [await pulledImage(), containerName()];
     const created = docker.createContainer({ name, Image: image });
     await proxy.called('POST /containers/create');
+    await engine.docker.createContainer({ name: containerName(), Image: image }); // time enough for the other one
     await expect(engine.docker.getContainer(name).inspect()).rejects.toMatchObject({ statusCode: 404 });
     letGo();
     await created;

@@ -46,9 +46,11 @@ export async function pushImage(parts: Parts, spec: ImageSpec): Promise<BuiltIma
   if (!parts.registry.available) throw new Error(parts.registry.reason);
   if (!parts.app.available) throw new Error(parts.app.reason);
   const { name, tag } = spec;
-  const app = layer([{ path: 'bin/app', mode: 0o755, content: await readFile(parts.app.path) }], 6);
+  const app = { path: 'bin/app', mode: 0o755, content: await readFile(parts.app.path) };
+  // With a name in each, no two images share a layer: an engine pulls only what it does not have.
+  const label = { path: 'image', mode: 0o644, content: Buffer.from(`${name}:${tag}\n`) };
   const padding = spec.paddingMb ?? 0;
-  const layers = padding > 0 ? [app, layer([paddingFile(spec, padding)], 0)] : [app];
+  const layers = [layer([app, label], 6), ...(padding > 0 ? [layer([paddingFile(spec, padding)], 0)] : [])];
   const config = blob(Buffer.from(JSON.stringify(configuration(parts.runId, spec, layers))));
   const manifest = blob(Buffer.from(JSON.stringify(manifestOf(config, layers))));
 
