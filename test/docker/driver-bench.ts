@@ -138,11 +138,9 @@ export async function failure(promise: Promise<unknown>): Promise<HandoverError>
 
 /** Moves the driver's time on, as often as it waits for it, until the promise has settled. */
 export async function moving<T>(b: Bench, promise: Promise<T>): Promise<T> {
-  let settled = false;
-  void promise.then(
-    () => (settled = true),
-    () => (settled = true),
-  );
-  while (!settled) await b.clock.advance(500);
+  const state = { settled: false };
+  const settle = (): void => void (state.settled = true);
+  void promise.then(settle, settle);
+  while (!state.settled) await b.clock.advance(500);
   return promise;
 }

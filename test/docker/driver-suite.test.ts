@@ -1,14 +1,17 @@
 import Docker from 'dockerode';
-import { DockerDriver, type DockerSpec } from 'handover/docker';
+import { ImageCoordinator } from 'handover';
+import { DockerDriver, dockerImages, type DockerSpec } from 'handover/docker';
 import { describeTaskDriver, FakeEngine } from 'handover/testing';
 import { describe, it } from 'vitest';
-import { TestLeases } from './driver-bench.js';
 
 let engine: FakeEngine;
+let coordinators: AsyncDisposable[] = [];
 
 function driver(): DockerDriver {
   const docker = new Docker({ socketPath: engine.socketPath });
-  return new DockerDriver({ docker, images: new TestLeases(docker) });
+  const images = new ImageCoordinator({ source: dockerImages(docker) });
+  coordinators.push(images);
+  return new DockerDriver({ docker, images });
 }
 
 function withEnv(env: Readonly<Record<string, string>>): DockerSpec {
@@ -22,7 +25,11 @@ describeTaskDriver<DockerSpec>('DockerDriver on a fake engine', {
     engine.publish('app:v1');
     return driver();
   },
-  close: () => engine.close(),
+  async close() {
+    for (const each of coordinators) await each[Symbol.asyncDispose]();
+    coordinators = [];
+    await engine.close();
+  },
   again: async () => driver(),
   spec: (version) => withEnv({ VERSION: version }),
   exiting: () => withEnv({ EXIT_AFTER_MS: '5', EXIT_CODE: '3' }),
