@@ -134,7 +134,7 @@ engineSuite('replace() on a real engine', (engine) => {
     expect(result.outcome).toBe('replaced');
     expect(result.outage).toBeUndefined();
     expect(seen).toContain('draining: running, healthy, 1 registered');
-    expect(seen[0]).toBe('held: pending, none, 0 registered');
+    expect(seen[0]).toBe('held: prestarting, none, 0 registered');
     expect(world.registrar.instances().map(({ id }) => id)).toEqual(next.status().registered.map(({ id }) => id));
     expect(await world.containers()).toEqual({ [next.id]: 'running' });
     await world.expectNoTimers();
