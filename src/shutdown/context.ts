@@ -23,8 +23,6 @@ export interface Done {
   confirmed: boolean;
   /** The target was looked at, and disarmed if it can be. */
   ready: boolean;
-  /** The call to `disarm`, once made. */
-  disarm: Promise<void> | undefined;
   /** A signal was sent, or is about to be: too late to call the stop off (SS-9). */
   committed: boolean;
   /** SIGKILL was sent. */

@@ -27,7 +27,12 @@ const signal = v.pipe(
   }),
 );
 
-const policy = v.union([v.picklist(['proceed', 'abort']), v.strictObject({ hold: requiredDuration() })], POLICY_HELP);
+/** By its form, so that the error of a hold names the hold. */
+const policy = v.lazy((input) =>
+  typeof input === 'object' && input !== null
+    ? v.strictObject({ hold: requiredDuration() })
+    : v.picklist(['proceed', 'abort'], POLICY_HELP),
+);
 
 const instance = v.looseObject({ id: v.pipe(v.string(), v.nonEmpty()) }, 'must be a list of service instances');
 

@@ -19,6 +19,7 @@ interface Steps {
   /** The delay, ms, by whether the registrar has confirmed that the instances are not shown any more. */
   readonly drain: { readonly confirmed: number; readonly unconfirmed: number };
   readonly signal: { readonly killTimeout: number };
+  /** `timeout`: from the first SIGKILL until the target counts as unkillable, ms. */
   readonly kill: { readonly timeout: number };
   readonly confirm: { readonly timeout: number };
   readonly postStop: object;
@@ -54,6 +55,8 @@ export interface PlanFacts {
 export interface StopPlan {
   readonly steps: readonly Step[];
   readonly budget: ShutdownBudget;
+  /** There is a `preStop` hook, and a kill timeout too short to leave it any time. */
+  readonly starved: boolean;
 }
 
 /**
@@ -71,13 +74,12 @@ export function planStop(o: StopSettings, facts: PlanFacts): StopPlan {
   const unconfirmed = o.shutdownDelay ?? (facts.registered ? UNCONFIRMED_DELAY_MS : 0);
   const confirmed = o.shutdownDelay ?? (facts.confirms ? 0 : unconfirmed);
   const drain = step('drain', unconfirmed > 0, unconfirmed, { confirmed, unconfirmed });
-  const kill = Math.min(CALL_MS, confirm);
   const postStop = step('postStop', facts.postStop, HOOK_MS, {});
   const steps: readonly Step[] = [
     ...(facts.preStopFirst ? [preStop, deregister] : [deregister, preStop]),
     drain,
     step('signal', killTimeout > 0, CALL_MS + killTimeout, { killTimeout }),
-    step('kill', true, CALL_MS + kill, { timeout: kill }),
+    step('kill', true, CALL_MS + Math.min(CALL_MS, confirm), { timeout: confirm }),
     // It also waits for a deregistration that a killNow() or escalate() has not waited for.
     step('confirm', true, confirm + deregister.max, { timeout: confirm }),
     postStop,
@@ -85,6 +87,7 @@ export function planStop(o: StopSettings, facts: PlanFacts): StopPlan {
   const purse = killTimeout + confirm + CALL_MS;
   return {
     steps,
+    starved: facts.preStop && killTimeout > 0 && preStopMax === 0,
     budget: {
       total: deregister.max + drain.max + purse + postStop.max,
       phases: steps.map(({ phase, max }) => ({ phase, max })),

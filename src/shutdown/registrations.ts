@@ -20,8 +20,6 @@ class Intent {
   readonly agreed: Deferred<'agreed' | 'superseded'> = deferred();
   /** Ends the sleep between two tries. */
   readonly wake = new AbortController();
-  /** Aborts the call in progress too: nobody wants it any more. */
-  readonly drop = new AbortController();
   /** Callers whose signal has not withdrawn it. */
   holders = 0;
   /** Callers that wait for it now: as long as there are any, its timers keep the process alive (G-5). */
@@ -41,6 +39,10 @@ class Intent {
 export class Registrations {
   /** Instance id → what is wanted of it; `undefined` once withdrawn while the last call still runs. */
   readonly #intents = new Map<string, Intent | undefined>();
+  /** Instance id → aborts the call in flight, which may still be for an intent that was superseded. */
+  readonly #flights = new Map<string, AbortController>();
+  /** Instance id → the end of the work on it. */
+  readonly #workers = new Map<string, Promise<void>>();
   readonly #clock: Clock;
   readonly #emitter: Emitter<never>;
   #idle: Deferred<void> | undefined;
@@ -61,6 +63,11 @@ export class Registrations {
   /** Resolves once the registry agrees on everything. */
   async settled(): Promise<void> {
     if (this.#intents.size > 0) await (this.#idle ??= deferred()).promise;
+  }
+
+  /** Resolves once nothing runs any more for intents that were withdrawn: no call, no timer. */
+  async withdrawn(): Promise<void> {
+    await Promise.all([...this.#workers].flatMap(([id, work]) => (this.#intents.get(id) === undefined ? [work] : [])));
   }
 
   /**
@@ -114,7 +121,7 @@ export class Registrations {
     this.#intents.set(instance.id, intent);
     present?.agreed.resolve('superseded');
     present?.wake.abort();
-    if (!working) void this.#work(instance.id);
+    if (!working) this.#workers.set(instance.id, this.#work(instance.id));
     return intent;
   }
 
@@ -124,7 +131,7 @@ export class Registrations {
       if (--intent.holders > 0) return;
       if (this.#intents.get(intent.instance.id) === intent) this.#intents.set(intent.instance.id, undefined);
       intent.wake.abort();
-      intent.drop.abort();
+      this.#flights.get(intent.instance.id)?.abort();
     });
     void intent.agreed.promise.then(dispose);
   }
@@ -145,15 +152,22 @@ export class Registrations {
       }
     }
     this.#intents.delete(id);
+    this.#workers.delete(id);
     if (this.#intents.size === 0) this.#idle?.resolve();
     if (this.#intents.size === 0) this.#idle = undefined;
   }
 
-  async #attempt({ instance, wanted, drop }: Intent): Promise<void> {
+  async #attempt({ instance, wanted }: Intent): Promise<void> {
     const late = (): Error => new Error(`the registry did not answer in ${ATTEMPT_MS} ms`);
-    await withDeadline(this.#clock, ATTEMPT_MS, drop.signal, late, async (signal) =>
-      this.registrar[wanted](instance, { signal }),
-    );
+    const flight = new AbortController();
+    this.#flights.set(instance.id, flight);
+    try {
+      await withDeadline(this.#clock, ATTEMPT_MS, flight.signal, late, async (signal) =>
+        this.registrar[wanted](instance, { signal }),
+      );
+    } finally {
+      this.#flights.delete(instance.id);
+    }
   }
 
   async #later({ instance, wanted, wake, waiting }: Intent, failures: number, error: unknown): Promise<void> {

@@ -17,9 +17,9 @@ export async function restore(stop: StopContext, registerMs: number): Promise<bo
   const { id, interrupts, target, deregistration, done, warn } = stop;
   const ends: readonly Cut[] = ['detach', 'exit'];
   stop.waitFor(null);
-  const { disarm } = done;
-  if (disarm !== undefined) {
-    await interrupts.span(ends, SETTLE_MS, () => disarm);
+  const { disarming } = target;
+  if (disarming !== undefined) {
+    await interrupts.span(ends, SETTLE_MS, () => disarming);
     const rearmed = await interrupts.span(ends, CALL_MS, (signal) => target.rearm(signal));
     if (rearmed.by === 'failed') warn('rearm-failed', `Whether ${id} is armed again is not known`, rearmed.error);
     if (rearmed.by === 'late') warn('rearm-late', `${id} was not rearmed in ${CALL_MS} ms`);

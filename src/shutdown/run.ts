@@ -44,7 +44,6 @@ export class Run implements ShutdownRun {
     quietSince: undefined,
     confirmed: false,
     ready: false,
-    disarm: undefined,
     committed: false,
     killed: false,
     confirmBy: undefined,
@@ -145,6 +144,10 @@ export class Run implements ShutdownRun {
   async #run(): Promise<ShutdownReport> {
     // A turn for whoever starts the run to find it before anything is told of it.
     await Promise.resolve();
+    if (this.#parts.plan.starved) {
+      const why = 'its killTimeout is needed for the signal; give it more than 2 s';
+      this.#warn('hook-skipped', `The preStop hook of ${this.id} was not run: ${why}`);
+    }
     const outcome = await this.#execute();
     this.#target.close();
     this.#phase = 'done';

@@ -3,6 +3,7 @@ import { HandoverError, invalidOption } from '../errors.js';
 import { Emitter, type On } from '../events.js';
 import { parseDefaults, parseStop, type StopSettings } from './options.js';
 import { planStop, type StopPlan } from './plan.js';
+import { registrationsOf } from './registrations.js';
 import { Run } from './run.js';
 import type { RunOptions, ShutdownBudget, ShutdownOptions, ShutdownRun, ShutdownTarget } from './types.js';
 
@@ -82,6 +83,8 @@ export class ShutdownSequencer {
     runs.forEach((run) => run.detach());
     this.#life.abort(new HandoverError('ERR_DETACHED', 'The sequencer was detached', { details: {} }));
     await Promise.all(runs.map(({ result }) => result));
+    const { registrar } = this.#ground;
+    if (registrar !== undefined) await registrationsOf(registrar, this.#ground).withdrawn();
   }
 
   #begin(target: ShutdownTarget, settings: StopSettings): Run {
@@ -111,7 +114,7 @@ export class ShutdownSequencer {
   }
 }
 
-function requireTarget(target: ShutdownTarget): void {
+function requireTarget(target: ShutdownTarget | undefined): void {
+  if (typeof target?.id !== 'string' || target.id === '') throw invalidOption('target.id', 'must be text, not empty');
   requireMethods('target', target, ['isRunning', 'wait', 'signal', 'kill']);
-  if (typeof target.id !== 'string' || target.id === '') throw invalidOption('target.id', 'must be text, not empty');
 }

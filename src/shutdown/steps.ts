@@ -98,15 +98,21 @@ function toResult({ by }: Ending): StepResult {
 }
 
 async function preStop(stop: StopContext, { max }: StepOf<'preStop'>): Promise<StepResult> {
-  const { clock, interrupts, target, done } = stop;
   const ends: readonly Cut[] = [...CALLED_OFF, 'kill', 'escalate'];
-  const purse = new Deadline(clock, max);
+  const purse = new Deadline(stop.clock, max);
   // A hook must not be told of a target that was gone before.
-  const looked = await interrupts.span(ends, max, () => target.looked);
-  if (looked.by !== 'done') return toResult(looked);
-  done.preStop = true;
-  const ending = await runHook(stop, 'preStop', purse.remaining(), ends);
-  done.spent = max - purse.remaining();
+  let ending: Ending = await stop.interrupts.span(ends, max, () => stop.target.looked);
+  if (ending.by === 'late') {
+    stop.warn(
+      'hook-skipped',
+      `The preStop hook of ${stop.id} was not run: whether it still runs was not answered in time`,
+    );
+  }
+  if (ending.by === 'done') {
+    stop.done.preStop = true;
+    ending = await runHook(stop, 'preStop', purse.remaining(), ends);
+  }
+  stop.done.spent = max - purse.remaining();
   return toResult(ending);
 }
 
@@ -193,10 +199,7 @@ async function ready(stop: StopContext): Promise<boolean> {
     const allowance = new Deadline(clock, CALL_MS);
     await interrupts.span(CALLED_OFF, LOOK_MS, () => target.looked);
     if (target.disarms) {
-      const ending = await interrupts.span(CALLED_OFF, allowance.remaining(), (signal) => {
-        done.disarm = target.disarm(signal);
-        return done.disarm;
-      });
+      const ending = await interrupts.span(CALLED_OFF, allowance.remaining(), (signal) => target.disarm(signal));
       if (ending.by === 'failed')
         stop.warn('disarm-failed', `Whether ${stop.id} is disarmed is not known`, ending.error);
       if (ending.by === 'late') stop.warn('disarm-late', `${stop.id} was not disarmed in time; the stop goes on`);

@@ -23,6 +23,7 @@ export class WatchedTarget {
   readonly #life = new AbortController();
   #gone = false;
   #wasRunning = false;
+  #disarming: Promise<void> | undefined;
   #exit: ExitResult | undefined;
 
   /**
@@ -73,7 +74,15 @@ export class WatchedTarget {
   }
 
   async disarm(signal: AbortSignal): Promise<void> {
-    await this.#ask('disarm', signal, async (call) => this.target.disarm?.(call));
+    await this.#ask('disarm', signal, async (call) => {
+      this.#disarming = this.target.disarm?.(call);
+      await this.#disarming;
+    });
+  }
+
+  /** The call to `disarm`, once made; it may go on after {@link WatchedTarget.disarm} was called off. */
+  get disarming(): Promise<void> | undefined {
+    return this.#disarming;
   }
 
   async rearm(signal: AbortSignal): Promise<void> {
