@@ -11,10 +11,8 @@ const UNITS = [
 ] as const;
 
 const NUMBER = String.raw`(\d+(?:\.\d+)?)`;
-/** `1d2h3m4s5ms`: each unit at most once, largest first. `m` must not eat the start of `ms`. */
-const PATTERN = new RegExp(
-  `^${UNITS.map(([unit]) => `(?:${NUMBER}${unit}${unit === 'm' ? '(?!s)' : ''})?`).join('')}$`,
-);
+/** `1d2h3m4s5ms`: each unit at most once, largest first. */
+const PATTERN = new RegExp(`^${UNITS.map(([unit]) => `(?:${NUMBER}${unit})?`).join('')}$`);
 
 const HELP = "give milliseconds as a number, or text with units such as '250ms', '90s', '1m30s', '96h', '7d'";
 

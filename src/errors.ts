@@ -93,10 +93,9 @@ export class HandoverError<C extends ErrorCode = ErrorCode> extends Error {
 /** Of errors of others only name and message: what else hangs on them may be a secret (G-6). */
 function errorJson(error: Error, above: readonly Error[]): object {
   const { name, message, cause } = error;
+  const path = [...above, error];
   const part = (inner: unknown): unknown =>
-    inner instanceof Error && !above.includes(inner) && inner !== error
-      ? errorJson(inner, [...above, error])
-      : String(inner);
+    inner instanceof Error && !path.includes(inner) ? errorJson(inner, path) : String(inner);
   return {
     ...{ name, message },
     ...(isHandoverError(error) ? { code: error.code, details: error.details, retryable: error.retryable } : {}),

@@ -79,7 +79,7 @@ describe('systemClock and the life of the process', () => {
     const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', source], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'inherit'],
-      timeout: 15_000,
+      timeout: 50_000,
       killSignal: 'SIGKILL',
     });
     let printed = '';
@@ -87,24 +87,24 @@ describe('systemClock and the life of the process', () => {
     return new Promise((resolve) => child.on('close', (code, signal) => resolve({ printed, code, signal })));
   }
 
-  it.each(['60_000', '90 * 86_400_000'])(
+  it.each(['600_000', '90 * 86_400_000'])(
     'G-5 case C64 a process whose only timer is house-keeping (%s ms) ends by itself',
     async (ms) => {
       const program = `clock.timer(${ms}, () => console.log('fired'), { keepAlive: false }); console.log('armed');`;
       expect(await run(program)).toEqual({ printed: 'armed\n', code: 0, signal: null });
     },
-    20_000,
+    60_000,
   );
 
   it('G-5 case C64 a process stays for a timer that somebody awaits', async () => {
     const program = `clock.timer(200, () => console.log('fired')); console.log('armed');`;
     expect(await run(program)).toEqual({ printed: 'armed\nfired\n', code: 0, signal: null });
-  }, 20_000);
+  }, 60_000);
 
   it('G-5 case C64 a cancelled timer keeps nothing alive', async () => {
-    const program = `clock.timer(60_000, () => console.log('fired'))(); console.log('cancelled');`;
+    const program = `clock.timer(600_000, () => console.log('fired'))(); console.log('cancelled');`;
     expect(await run(program)).toEqual({ printed: 'cancelled\n', code: 0, signal: null });
-  }, 20_000);
+  }, 60_000);
 });
 
 describe('Deadline', () => {
@@ -144,6 +144,6 @@ describe('Deadline', () => {
     { stored: 10_500, left: 500, why: 'just begun' },
   ])('G-5 resumed at 10000 with $stored stored and a phase of 500 has $left left: $why', ({ stored, left }) => {
     const deadline = Deadline.resumed(new FakeClock(10_000), stored, 500);
-    expect([deadline.remaining(), deadline.expired]).toEqual([left, left === 0]);
+    expect([deadline.remaining(), deadline.expired, deadline.at]).toEqual([left, left === 0, left]);
   });
 });

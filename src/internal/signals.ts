@@ -85,7 +85,6 @@ export async function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal 
     return await Promise.race([promise, aborted.promise]);
   } finally {
     dispose();
-    aborted.promise.catch(() => undefined);
   }
 }
 
