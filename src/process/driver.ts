@@ -15,7 +15,7 @@ import { launch } from './launch.js';
 import { PreparedProcess, type ProcessPrepared } from './prepared.js';
 import { type ArtifactLeases, prepare } from './prestart.js';
 import { type ProcessSpec, exclusiveOf, parseSpec } from './spec.js';
-import { ChildExit, StrangerExit, type TaskExit } from './task-exit.js';
+import { StrangerExit, type TaskExit } from './task-exit.js';
 import { TaskFolder, type TaskRecord, taskFolders } from './task-folder.js';
 
 /** What a {@link ProcessDriver} is made with. */
@@ -105,10 +105,9 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     signal?.throwIfAborted();
     const own = await ready(prepared);
     const { folder, record } = own;
-    const { child, identity } = await launch(own.spec, folder.path).catch((cause: unknown) => {
+    const { identity, exit } = await launch(own.spec, folder.path, this.#clock).catch((cause: unknown) => {
       throw startFailed(record, `did not start: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
     });
-    const exit = new ChildExit(child, this.#clock);
     try {
       const started = { ...record, process: identity };
       await folder.write(started);

@@ -1,14 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import type { Clock } from '../clock.js';
 import { deferred } from '../internal/deferred.js';
 import { type Identity, identify } from './identity.js';
 import { type CheckedSpec, environment } from './spec.js';
+import { ChildExit, type TaskExit } from './task-exit.js';
 
 /** A process that was started by us. */
 export interface Launched {
-  readonly child: ChildProcess;
   readonly identity: Identity;
+  readonly exit: TaskExit;
 }
 
 /**
@@ -17,17 +19,17 @@ export interface Launched {
  *
  * @throws a system error, such as `ENOENT`; then nothing runs
  */
-export async function launch(spec: CheckedSpec, folder: string): Promise<Launched> {
+export async function launch(spec: CheckedSpec, folder: string, clock: Clock): Promise<Launched> {
   const files: FileHandle[] = [];
   try {
     for (const path of [spec.stdout, spec.stderr]) files.push(await open(resolve(folder, path), 'a'));
-    return await begin(spec, folder, files);
+    return await begin(spec, folder, clock, files);
   } finally {
     for (const file of files) await file.close();
   }
 }
 
-async function begin(spec: CheckedSpec, folder: string, files: readonly FileHandle[]): Promise<Launched> {
+async function begin(spec: CheckedSpec, folder: string, clock: Clock, files: readonly FileHandle[]): Promise<Launched> {
   const [program, ...args] = spec.argv;
   const child = spawn(program, args, {
     cwd: resolve(folder, spec.cwd),
@@ -35,13 +37,15 @@ async function begin(spec: CheckedSpec, folder: string, files: readonly FileHand
     detached: true,
     stdio: ['ignore', ...files.map(({ fd }) => fd)],
   });
+  // In this very turn: a program that ends at once must not end unheard, nor its number be taken for its own later.
+  const exit = new ChildExit(child, clock);
+  const identity = child.pid === undefined ? undefined : identifyChild(child, child.pid);
   const spawned = deferred();
   child.on('spawn', spawned.resolve).on('error', spawned.reject);
-  const identity = child.pid === undefined ? undefined : identifyChild(child, child.pid);
   child.unref();
   await spawned.promise;
   if (identity === undefined) throw new Error(`${program} got no process number`);
-  return { child, identity };
+  return { identity, exit };
 }
 
 /** A process that could not be found again must not be left running. */

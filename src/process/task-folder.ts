@@ -65,8 +65,8 @@ export async function taskFolders(directory: string): Promise<readonly TaskFolde
 
 /** The name for a file of content in the folder: the last part of its path, unless that could clash or mislead. */
 export function contentName(reference: string): string {
-  const name = /^[^?#]*\/([^/?#]*)/.exec(reference)?.[1] ?? '';
-  return SAFE.test(name) && !name.endsWith('.log') ? name : 'artifact';
+  const name = URL.canParse(reference) ? new URL(reference).pathname.split('/').at(-1) : undefined;
+  return name !== undefined && SAFE.test(name) && !name.endsWith('.log') ? name : 'artifact';
 }
 
 async function foldersIn(path: string): Promise<readonly string[]> {
