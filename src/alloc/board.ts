@@ -3,6 +3,7 @@ import type { Ground, Reason } from '../env.js';
 import { Emitter } from '../events.js';
 import { Cell } from '../internal/cell.js';
 import { Machine } from '../internal/machine.js';
+import { messageOf } from './faults.js';
 import { ALLOC_TABLE, type AllocEvent, isTerminal, reachedGate } from './states.js';
 import type { AllocFeed, AllocState, AllocStatus, AllocView } from './types.js';
 
@@ -91,7 +92,12 @@ export class AllocBoard {
   #publish(): void {
     this.#revision++;
     this.cell.set(this.#read());
-    this.facts.feed?.publish?.(viewOf(this.status));
+    try {
+      this.facts.feed?.publish?.(viewOf(this.status));
+    } catch (error) {
+      const message = `Alloc ${this.facts.id} could not be published: ${messageOf(error)}`;
+      this.emitter.warn(`alloc ${this.facts.id}`, { code: 'feed-failed', message });
+    }
   }
 
   #read(): AllocStatus {

@@ -1,3 +1,5 @@
+import type { ExclusiveResource } from '../driver/driver.js';
+import { formatDuration } from '../duration.js';
 import { HandoverError, isHandoverError } from '../errors.js';
 import type { HealthReading } from './health.js';
 import type { AllocOptions } from './options.js';
@@ -7,7 +9,8 @@ import type { AllocStatus } from './types.js';
 /** The alloc has ended, or is about to. */
 export function ended({ id, state, reason }: AllocStatus): HandoverError<'ERR_ALLOC_ENDED'> {
   const end = isTerminal(state) ? state : 'discarded';
-  const message = `Alloc ${id} has ended (${end}: ${reason.message}); make a new one under another id`;
+  const how = isTerminal(state) ? `${state}: ${reason.message}` : 'it is being discarded';
+  const message = `Alloc ${id} has ended (${how}); make a new one under another id`;
   return new HandoverError('ERR_ALLOC_ENDED', message, { details: { allocId: id, state: end }, cause: reason.error });
 }
 
@@ -17,10 +20,11 @@ export function unhealthy(
   { checks, healthyDeadline }: AllocOptions['health'],
   reading: HealthReading,
 ): HandoverError<'ERR_UNHEALTHY'> {
-  const failing = checks.map(({ name }) => name).filter((name) => reading.checks[name]?.code !== 'check-passing');
+  const names = [...new Set([...checks.map(({ name }) => name), ...Object.keys(reading.checks)])];
+  const failing = names.filter((name) => reading.checks[name]?.code !== 'check-passing');
   const words = failing.map((name) => reading.checks[name]?.message ?? `Check ${name} has given no result`);
   const why = words.length === 0 ? 'its checks did not pass for long enough' : words.join('; ');
-  const message = `Alloc ${id} did not become healthy within ${healthyDeadline} ms of its start: ${why}`;
+  const message = `Alloc ${id} did not become healthy within ${formatDuration(healthyDeadline)} of its start: ${why}`;
   return new HandoverError('ERR_UNHEALTHY', message, { details: { allocId: id, checks: failing } });
 }
 
@@ -29,6 +33,17 @@ export function stillThere({ id, state }: AllocStatus, instead: string): Handove
   return new HandoverError('ERR_PREVIOUS_RUNNING', `Alloc ${id} is ${state}: ${instead}`, {
     details: { allocId: id, state },
   });
+}
+
+/** Two allocs were to run side by side, and both need something that only one can hold. */
+export function overlapRefused(
+  previous: string,
+  next: string,
+  resources: readonly ExclusiveResource[],
+): HandoverError<'ERR_OVERLAP_IMPOSSIBLE'> {
+  const names = resources.map(({ kind, key }) => `${kind} ${key}`).join(', ');
+  const message = `Allocs ${previous} and ${next} cannot run side by side, both need ${names}: let one end before the other starts (order 'stop-first')`;
+  return new HandoverError('ERR_OVERLAP_IMPOSSIBLE', message, { details: { resources } });
 }
 
 /** Names an invalid option of a part by its place in the whole; other errors stay as they are. */

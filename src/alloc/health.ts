@@ -36,8 +36,11 @@ export class HealthMonitor {
   #checks: Readonly<Record<string, Reason>> = {};
   #verdict: HealthReading['verdict'] = 'pending';
   #wasHealthy = false;
+  /** Monotonic time since which all checks pass. */
+  #passingSince: number | undefined;
   #stopWindow: (() => void) | undefined;
   #stopDeadline: () => void = () => undefined;
+  #told: HealthReading | undefined;
 
   constructor(options: AllocOptions['health'], ports: HealthPorts) {
     this.#options = options;
@@ -92,24 +95,25 @@ export class HealthMonitor {
   }
 
   #note(check: CheckOptions, problem: string | undefined): void {
-    const before = this.#checks[check.name];
     const code = problem === undefined ? 'check-passing' : 'check-failing';
     const message = problem === undefined ? `Check ${check.name} passes` : `Check ${check.name} fails: ${problem}`;
-    if (before?.message === message) return;
+    if (this.#checks[check.name]?.message === message) return;
     this.#checks = { ...this.#checks, [check.name]: { code, message, at: this.#ports.clock.wall() } };
-    this.#ports.changed(this.reading);
   }
 
   /** Brings window and verdict in line with the latest results: any failure restarts the window. */
   #judge(): void {
-    if (!this.#passing) {
+    const { clock } = this.#ports;
+    if (this.#passing) {
+      this.#passingSince ??= clock.now();
+      this.#stopWindow ??= clock.timer(this.#options.minHealthyTime, () => this.#rule('healthy'));
+    } else {
+      this.#passingSince = undefined;
       this.#stopWindow?.();
       this.#stopWindow = undefined;
-      if (this.#verdict === 'healthy') this.#rule('pending');
-      return;
+      if (this.#verdict === 'healthy') this.#verdict = 'pending';
     }
-    this.#stopWindow ??= this.#ports.clock.timer(this.#options.minHealthyTime, () => this.#rule('healthy'));
-    this.#ports.changed(this.reading);
+    this.#tell();
   }
 
   #rule(verdict: HealthReading['verdict']): void {
@@ -119,12 +123,24 @@ export class HealthMonitor {
       this.#stopDeadline();
     }
     this.#verdict = verdict;
-    this.#ports.changed(this.reading);
+    this.#tell();
   }
 
   /** At the deadline a stale result must not decide: each check is tried once more (AL-9). */
   async #lastLook(): Promise<void> {
     await Promise.all(this.#options.checks.map((check) => this.#tryOnce(check)));
-    if (this.#verdict !== 'healthy') this.#rule('unhealthy');
+    if (this.#verdict === 'healthy') return;
+    const { clock } = this.#ports;
+    const longEnough = clock.now() - (this.#passingSince ?? Infinity) >= this.#options.minHealthyTime;
+    this.#rule(longEnough ? 'healthy' : 'unhealthy');
+  }
+
+  /** Only what has changed is told: a check that goes on passing is no news. */
+  #tell(): void {
+    const { passing, verdict, checks } = this.reading;
+    const told = this.#told;
+    if (passing === told?.passing && verdict === told.verdict && checks === told.checks) return;
+    this.#told = this.reading;
+    this.#ports.changed(this.#told);
   }
 }

@@ -1,25 +1,33 @@
 import type { Call, Opt } from '../call.js';
-import { Deadline } from '../clock.js';
 import type { TaskHandle } from '../driver/driver.js';
 import { type Ground, type Wait, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import type { On } from '../events.js';
 import type { Progress } from '../image/types.js';
 import { linkSignals } from '../internal/signals.js';
-import { SharedWork } from '../internal/shared-work.js';
 import { ShutdownSequencer } from '../shutdown/sequencer.js';
-import type { ExitResult, StopReason, StopRun } from '../shutdown/types.js';
-import { AllocBoard, type Facets, type Why } from './board.js';
-import { ended, errorOf, inside, messageOf, stillThere, unhealthy } from './faults.js';
+import type { ShutdownBudget, StopReason, StopRun } from '../shutdown/types.js';
+import { AllocBoard, type Why } from './board.js';
+import { ended, errorOf, inside, stillThere, unhealthy } from './faults.js';
+import { AllocLaunch } from './launch.js';
 import type { NextAllocWatcher } from './next.js';
 import { type AllocOptions, parseAlloc } from './options.js';
 import type { PrevAllocWatcher } from './previous.js';
 import { AllocServices } from './services.js';
-import { isBeforeStart, isServing, isTerminal } from './states.js';
-import { AllocStop } from './stop.js';
+import { type AllocEvent, isServing, isTerminal } from './states.js';
+import { AllocStop, type StopPorts } from './stop.js';
 import { AllocTaskRunner } from './task.js';
 import { AllocUpkeep } from './upkeep.js';
-import type { AllocEnv, AllocPeer, AllocSpec, AllocState, AllocStatus, AllocStopReport, Sighting } from './types.js';
+import type {
+  AllocEnv,
+  AllocPeer,
+  AllocSpec,
+  AllocState,
+  AllocStatus,
+  AllocStopReport,
+  AllocTask,
+  Sighting,
+} from './types.js';
 
 /** A state of affairs that {@link AllocLifecycle.until} waits for. */
 export type AllocGoal = 'prepared' | 'running' | 'healthy' | 'terminal';
@@ -45,13 +53,10 @@ export class AllocLifecycle<
   readonly #task: AllocTaskRunner;
   readonly #services: AllocServices;
   readonly #sequencer: ShutdownSequencer;
+  readonly #launch: AllocLaunch;
   readonly #upkeep: AllocUpkeep;
   /** Aborts when the alloc is let go of: everything ends and nothing is undone. */
   readonly #life = new AbortController();
-  /** Aborts when the alloc is discarded: its waits end. */
-  readonly #dropped = new AbortController();
-  #prestart: SharedWork<void> | undefined;
-  #starting: Promise<void> | undefined;
   #stop: AllocStop | undefined;
 
   /**
@@ -76,19 +81,18 @@ export class AllocLifecycle<
       id: this.id,
       task: this.#task.name,
       exclusive: this.#task.exclusive,
-      stopBudget: this.#sequencer.budget({ services: this.#services.expected }).total,
+      stopBudget: this.#budget.total,
       feed: env.feed,
     });
     this.on = this.#board.emitter.on;
-    this.#upkeep = new AllocUpkeep({
-      ...{ ground: this.#ground, env, options: this.#options, board: this.#board },
-      ...{ task: this.#task, services: this.#services, life: this.#life.signal },
-    });
+    const parts = { ...this.#shared(), board: this.#board, task: this.#task };
+    this.#upkeep = new AllocUpkeep({ ...parts, services: this.#services });
+    this.#launch = new AllocLaunch({ ...parts, id: this.id, started: (handle) => this.#upkeep.begin(handle) });
   }
 
   /**
-   * The alloc as its driver knows it: `running` if an earlier process started it and it still runs, else new. What is
-   * registered of it is registered again.
+   * The alloc as its driver knows it: `running` if an earlier process started it and it still runs, ended if it does
+   * not run any more, else new. What is registered of it is registered again.
    *
    * @throws HandoverError `ERR_INVALID_OPTION`, or what the driver rejects with
    */
@@ -98,12 +102,15 @@ export class AllocLifecycle<
     call: Call = {},
   ): Promise<AllocLifecycle<T>> {
     const alloc = new AllocLifecycle(spec, env);
-    const handle = await alloc.#task.recover(call);
-    if (handle === undefined) return alloc;
-    alloc.#board.send('recovered', { code: 'recovered', message: 'It was found by its labels' });
-    alloc.#upkeep.begin(handle);
-    if (!(await handle.isRunning(call))) await alloc.until('terminal', call);
-    return alloc;
+    try {
+      const handle = await alloc.#task.recover(call);
+      if (handle !== undefined) await alloc.#resume(handle, call);
+      return alloc;
+    } catch (error) {
+      // Nobody gets hold of it, so nothing of it may go on.
+      await alloc.detach();
+      throw error;
+    }
   }
 
   /** Where it is. */
@@ -136,7 +143,7 @@ export class AllocLifecycle<
   async *watch(call: Call = {}): AsyncGenerator<Sighting, void, undefined> {
     const link = linkSignals(call.signal, this.#life.signal);
     try {
-      if ((await this.#checkPrepared(link.signal)) === 'unknown') yield { seen: 'unreachable' };
+      if ((await this.#launch.check(link.signal)) === 'unknown') yield { seen: 'unreachable' };
       for await (const seen of this.#board.cell.watch(link.signal)) yield { seen };
     } finally {
       link.dispose();
@@ -148,21 +155,10 @@ export class AllocLifecycle<
    * progress; idempotent.
    *
    * @param call.signal - calls it off, if nobody else waits for it: the alloc ends `discarded`
-   * @throws HandoverError `ERR_PRESTART_FAILED` with the cause, or `ERR_ALLOC_ENDED`
+   * @throws HandoverError `ERR_PRESTART_FAILED` with the cause, `ERR_ALLOC_ENDED`, or `ERR_DETACHED`
    */
   async prestart(call: Call = {}): Promise<void> {
-    if (!isBeforeStart(this.state) && !isTerminal(this.state)) return;
-    if (this.#prestart === undefined) {
-      if (isTerminal(this.state)) throw ended(this.#board.status);
-      call.signal?.throwIfAborted();
-      this.#life.signal.throwIfAborted();
-      const { timeout } = this.#options.prestart;
-      const until = new Deadline(this.#ground.clock, timeout).wall;
-      const wait = this.#wait('pull', until, `Preparing task ${this.#task.name}`);
-      this.#board.send('prestart', { code: 'prestart', message: wait.why }, { wait, ...this.#phase('preparing') });
-      this.#prestart = new SharedWork(this.#ground.clock, (signal) => this.#prepare(signal));
-    }
-    await this.#prestart.join(call.signal);
+    await this.#launch.prestart(call);
   }
 
   /**
@@ -170,15 +166,13 @@ export class AllocLifecycle<
    *
    * @param o.after - the previous alloc's end is waited for, in state `waiting`; when that wait rejects, the alloc
    *   stays `waiting` and `start()` may be called again
-   * @throws HandoverError `ERR_PRESTART_FAILED`, `ERR_PREVIOUS_RUNNING`, `ERR_START_FAILED`, `ERR_ALLOC_ENDED`
+   * @param o.signal - calls off a preparation or start that nobody else waits for: the alloc ends `discarded`. While
+   *   it waits for `after`, only that wait ends
+   * @throws HandoverError `ERR_PRESTART_FAILED`, `ERR_PREVIOUS_RUNNING`, `ERR_START_FAILED`, `ERR_ALLOC_ENDED`,
+   *   `ERR_DETACHED`; `ERR_OVERLAP_IMPOSSIBLE` when `after` would let it run beside one that holds what it needs
    */
   async start(o: Call & Opt<{ after: PrevAllocWatcher }> = {}): Promise<void> {
-    if (isTerminal(this.state)) throw ended(this.#board.status);
-    await this.prestart(o);
-    if (o.after !== undefined && isBeforeStart(this.state)) await this.#waitFor(o.after, o.signal);
-    if (isTerminal(this.state)) throw ended(this.#board.status);
-    if (isBeforeStart(this.state)) this.#starting = this.#startTask(o);
-    await this.#starting;
+    await this.#launch.start(o);
   }
 
   /**
@@ -189,18 +183,12 @@ export class AllocLifecycle<
    *   in time, `ERR_DETACHED`
    */
   async until(goal: AllocGoal, call: Call = {}): Promise<AllocStatus> {
-    const link = linkSignals(call.signal, this.#life.signal);
-    try {
-      return await this.#board.cell.until((status) => {
-        if (GOALS[goal](status)) return status;
-        if (status.terminal) throw ended(this.#board.status);
-        if (goal === 'healthy' && this.#upkeep.health.verdict === 'unhealthy')
-          throw unhealthy(this.id, this.#options.health, this.#upkeep.health);
-        return undefined;
-      }, link.signal);
-    } finally {
-      link.dispose();
-    }
+    return this.#until(goal === 'healthy', GOALS[goal], call);
+  }
+
+  /** @internal Until its health was found good, whether or not the registry has answered; throws as `until()`. */
+  async judged(call: Call): Promise<void> {
+    await this.#until(true, () => this.#upkeep.health.verdict === 'healthy', call);
   }
 
   /**
@@ -220,11 +208,12 @@ export class AllocLifecycle<
   beginStop({ reason, after, force }: Parameters<AllocLifecycle['stop']>[0]): AllocStop {
     if (typeof reason !== 'string' || reason === '') throw invalidOption('reason', 'must say why it is stopped');
     const waits = reason === 'replaced' && force !== true;
-    if (this.#stop !== undefined) {
-      if (!waits) this.#stop.bypass(reason);
-      return this.#stop;
+    const present = this.#stop;
+    if (present !== undefined && !present.leaving) {
+      if (!waits) present.bypass(reason);
+      return present;
     }
-    this.#stop = new AllocStop(this.#stopPorts(), { reason, after: waits ? after : undefined });
+    this.#stop = new AllocStop(this.#stopPorts(), { reason, after: waits ? after : undefined, behind: present });
     return this.#stop;
   }
 
@@ -234,17 +223,7 @@ export class AllocLifecycle<
    * @throws HandoverError `ERR_PREVIOUS_RUNNING` when it has been started: stop it instead
    */
   async discard(): Promise<void> {
-    if (isTerminal(this.state)) return;
-    if (!isBeforeStart(this.state))
-      throw stillThere(this.#board.status, 'it has been started; stop() it instead of discarding it');
-    this.#dropped.abort(ended(this.#board.status));
-    await this.#prestart?.abort(this.#dropped.signal.reason);
-    await this.#task.discard();
-    this.#board.send(
-      'discard',
-      { code: 'discarded', message: 'It was discarded before it was started' },
-      this.#phase('dead'),
-    );
+    await this.#launch.discard();
   }
 
   /**
@@ -259,7 +238,8 @@ export class AllocLifecycle<
 
   /**
    * Lets go of it: nothing more is sent or undone, nothing keeps the process alive, and what runs goes on running
-   * (G-4). `open()` takes it up again.
+   * (G-4). `open()` takes it up again. Driver's work that is in progress gets its signal, since it cannot be taken up
+   * half-done.
    */
   async detach(): Promise<void> {
     if (this.#life.signal.aborted) return;
@@ -269,148 +249,92 @@ export class AllocLifecycle<
     await this.#sequencer.detach();
   }
 
-  // ── preparing and starting ──
-
-  async #prepare(signal: AbortSignal): Promise<void> {
-    const link = linkSignals(signal, this.#life.signal);
-    const { timeout } = this.#options.prestart;
-    const late = new HandoverError(
-      'ERR_PRESTART_FAILED',
-      `Task ${this.#task.owner} was not prepared within ${timeout} ms`,
-      {
-        details: { allocId: this.id, task: this.#task.name },
-        retryable: true,
-      },
+  async #resume(handle: TaskHandle, call: Call): Promise<void> {
+    const running = await handle.isRunning(call);
+    this.#board.send(
+      'recovered',
+      { code: 'recovered', message: 'It was found by its labels' },
+      { tasks: { [this.#task.name]: { phase: 'running' } } },
     );
-    const stopTimer = this.#ground.clock.timer(timeout, () => link.abort(late));
-    try {
-      await this.#task.prestart(link.signal);
-      this.#board.send(
-        'prepared',
-        { code: 'prepared', message: 'Everything but the start is done' },
-        this.#phase('prepared'),
-      );
-    } catch (error) {
-      if (!this.#life.signal.aborted) this.#onPrestartFailed(error, signal.aborted);
-      throw error;
-    } finally {
-      stopTimer();
-      link.dispose();
-    }
+    this.#upkeep.resume(handle, running);
+    if (!running) await this.until('terminal', call);
   }
 
-  #onPrestartFailed(error: unknown, calledOff: boolean): void {
-    const message = messageOf(error);
-    if (calledOff)
-      this.#board.send(
-        'discard',
-        { code: 'called-off', message: 'Its preparation was called off' },
-        this.#phase('dead'),
-      );
-    else
-      this.#board.send('prestartFailed', { code: 'prestart-failed', message, ...errorOf(error) }, this.#phase('dead'));
-  }
-
-  async #waitFor(after: PrevAllocWatcher, signal: AbortSignal | undefined): Promise<void> {
-    const { id } = after.previous;
-    const wait = {
-      ...this.#wait('previous', null, `Starts when alloc ${id} has ended, however long that takes`),
-      on: id,
-    };
-    this.#board.send('awaitPrevious', { code: 'waiting', message: wait.why }, { wait, peers: { previous: id } });
-    const link = linkSignals(signal, this.#life.signal, this.#dropped.signal);
+  async #until(healthy: boolean, there: (status: AllocStatus) => boolean, call: Call): Promise<AllocStatus> {
+    const link = linkSignals(call.signal, this.#life.signal);
     try {
-      await after.wait({ signal: link.signal });
+      return await this.#board.cell.until((status) => {
+        if (there(status)) return status;
+        if (status.terminal) throw ended(status);
+        const { health } = this.#upkeep;
+        if (healthy && health.verdict === 'unhealthy') throw unhealthy(this.id, this.#options.health, health);
+        return undefined;
+      }, link.signal);
     } finally {
       link.dispose();
     }
-  }
-
-  async #startTask(call: Call): Promise<void> {
-    this.#board.send('start', { code: 'starting', message: 'It is being started' });
-    try {
-      const handle = await this.#task.start(call);
-      this.#board.send('started', { code: 'started', message: 'Its task runs' }, this.#phase('running'));
-      this.#upkeep.begin(handle);
-    } catch (error) {
-      const message = messageOf(error);
-      const event = call.signal?.aborted === true ? 'discard' : 'startFailed';
-      this.#board.send(event, { code: 'start-failed', message, ...errorOf(error) }, this.#phase('dead'));
-      throw error;
-    }
-  }
-
-  async #checkPrepared(signal: AbortSignal): Promise<'known' | 'unknown'> {
-    if (this.state !== 'prepared' && this.state !== 'waiting') return 'known';
-    try {
-      if (await this.#task.intact({ signal })) return 'known';
-    } catch (error) {
-      signal.throwIfAborted();
-      this.#warn('It could not be seen whether the preparation is still there', error);
-      return 'unknown';
-    }
-    if (
-      this.#board.send(
-        'vanished',
-        { code: 'vanished', message: 'What was prepared was removed by somebody else' },
-        this.#phase('dead'),
-      )
-    ) {
-      this.#dropped.abort(ended(this.#board.status));
-      await this.#task.discard();
-    }
-    return 'known';
   }
 
   // ── parts ──
 
   #makeTask(): AllocTaskRunner {
     const [first] = this.#options.tasks;
-    const { name, driver, spec } = first as unknown as AllocSpec['tasks'][number];
+    const { name, driver, spec } = first as unknown as AllocTask<unknown>;
     requireMethods('tasks.0.driver', driver, ['parse', 'exclusive', 'prestart', 'start', 'recover', 'list']);
     const ports = {
-      ground: this.#ground,
-      progress: (progress: Progress) =>
-        this.#board.show({ tasks: { [name]: { phase: 'preparing', progress } } }, 'alloc:task'),
-      warn: (message: string, error: unknown) => this.#warn(message, error),
+      ...this.#shared(),
+      progress: (progress: Progress) => {
+        if (this.state !== 'prestarting') return;
+        this.#board.show({ tasks: { [name]: { phase: 'preparing', progress } } }, 'alloc:task');
+      },
     };
     return inside('tasks.0.spec', () => new AllocTaskRunner(this.id, name, driver, spec, ports));
   }
 
-  #stopPorts() {
+  /** What all parts get. */
+  #shared() {
     return {
-      id: this.id,
       ground: this.#ground,
-      budget: this.#sequencer.budget({ services: this.#services.expected }),
+      env: this.env,
+      options: this.#options,
       life: this.#life.signal,
-      state: () => this.state,
-      send: (event: Parameters<AllocBoard['send']>[0], why: Why, wait?: Wait) => {
-        const peers = { ...this.#board.status.peers, ...(wait?.on === undefined ? {} : { next: wait.on }) };
-        this.#board.send(event, why, {
-          peers,
-          wait: wait ?? null,
-          ...(event === 'signal' ? this.#phase('stopping') : {}),
-        });
-      },
-      discard: () => this.discard(),
-      started: async () => this.#starting?.catch(() => undefined),
-      target: () => this.#task.handle as TaskHandle,
-      sequence: (target: TaskHandle, reason: StopReason) =>
-        this.#sequencer.run(target, { services: this.#services.asked, reason }),
-      calledOff: () => (this.#stop = undefined),
+      warn: (message: string, error: unknown) =>
+        this.#board.emitter.warn(`alloc ${this.id}`, { code: 'alloc-warning', message, ...errorOf(error) }),
     };
   }
 
-  #phase(phase: AllocStatus['tasks'][string]['phase'], exit?: ExitResult): Pick<Facets, 'tasks'> {
-    return { tasks: { [this.#task.name]: { phase, ...(exit === undefined ? {} : { exit }) } } };
+  get #budget(): ShutdownBudget {
+    return this.#sequencer.budget({ services: this.#services.expected });
   }
 
-  #wait(what: Wait['for'], until: number | null, why: string): Wait {
-    return { for: what, since: this.#ground.clock.wall(), until, why };
+  #stopPorts(): StopPorts {
+    return {
+      id: this.id,
+      ground: this.#ground,
+      budget: this.#budget,
+      life: this.#life.signal,
+      state: () => this.state,
+      send: (event, why, wait) => this.#sendStop(event, why, wait),
+      discard: () => this.#launch.discard(),
+      started: () => this.#launch.settled(),
+      target: () => this.#task.handle as TaskHandle,
+      sequence: (target, reason) => this.#sequencer.run(target, { services: this.#services.asked, reason }),
+      exited: (exit) => this.#upkeep.exited(exit),
+      calledOff: (stop) => {
+        if (this.#stop === stop) this.#stop = undefined;
+        this.#upkeep.calledOff();
+      },
+    };
   }
 
-  #warn(message: string, error?: unknown): void {
-    this.#board.emitter.warn(`alloc ${this.id}`, { code: 'alloc-warning', message, ...errorOf(error) });
+  #sendStop(event: AllocEvent, why: Why, wait?: Wait): void {
+    const told = event === 'signal';
+    if (told) this.#upkeep.told();
+    this.#board.send(event, why, {
+      peers: { ...this.#board.status.peers, ...(wait?.on !== undefined && { next: wait.on }) },
+      wait: wait ?? null,
+      ...(told && { tasks: { [this.#task.name]: { phase: 'stopping' } } }),
+    });
   }
 }
 

@@ -5,17 +5,23 @@ import { formatDuration } from '../duration.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
 import { deferred } from '../internal/deferred.js';
-import { linkSignals } from '../internal/signals.js';
+import { linkSignals, withDeadline } from '../internal/signals.js';
 import { duration, oneOf, parseOptions } from '../options.js';
 import { look, sightings } from './sightings.js';
 import { meets } from './states.js';
-import type { AllocPeer, AllocView, Gate, NextOutcome, Sighting } from './types.js';
+import type { AllocPeer, AllocState, AllocView, Gate, NextOutcome, Sighting } from './types.js';
 
 const schema = v.strictObject({
   gate: oneOf(['none', 'prepared', 'healthy'], 'prepared'),
   deadline: duration(30 * 60_000, { never: true }),
   onFailed: oneOf(['keep', 'proceed'], 'keep'),
 });
+
+/** It has been told to end, so it will not reach a gate any more. */
+const DOOMED: ReadonlySet<AllocState> = new Set(['stopping', 'unkillable']);
+
+/** The last look before a signal is part of what a stop does before it, which has 5 s for this at least. */
+const LOOK_MS = 3_000;
 
 /**
  * The old one waits for the new one (AL-3): a stop because of a replacement is held until the successor has reached
@@ -74,14 +80,16 @@ export class NextAllocWatcher {
     let patience = this.#patience();
     let last: AllocView | undefined;
     try {
-      for (let pending = seen.next(); ;) {
-        const item = await Promise.race([pending, patience.up]);
-        if (item === 'up') return done('deadline', last, this.#missed(last, 'it made no progress'));
+      for (;;) {
+        const item = await Promise.race([seen.next(), patience.up]);
+        if (item === 'up')
+          return done('deadline', last, this.#missed(last, `it made no progress in ${formatDuration(this.#deadline)}`));
         const { seen: view } = item.value as Sighting;
         if (view === 'unreachable') continue;
         if (view === 'absent') return done('failed', last, this.#missed(last, 'it is not there any more'));
         if (meets(view.reached, this.gate)) return done('reached', view);
         if (view.terminal) return done('failed', view, this.#missed(view, `it ended as ${view.state}`));
+        if (DOOMED.has(view.state)) return done('failed', view, this.#missed(view, 'it is being stopped'));
         if (last?.revision !== view.revision) {
           patience.stop();
           patience = this.#patience();
@@ -97,19 +105,39 @@ export class NextAllocWatcher {
   }
 
   /**
-   * Looks once whether the gate is reached right now: it is a level, and may be lost again (AL-3).
+   * @internal Looks once, and not for long, whether the gate is still reached: it is a level, and may be lost again
+   * (AL-3). Not to know counts as lost: that is no reason to stop what serves.
+   *
+   * @returns why it does not hold; `undefined`: it holds
+   */
+  async lost(call: Call = {}): Promise<HandoverError<'ERR_GATE_MISSED'> | undefined> {
+    if (this.gate === 'none') return undefined;
+    const late = (): Error => new Error(`no answer in ${LOOK_MS} ms`);
+    let last: AllocView | undefined;
+    try {
+      const { seen } = await withDeadline(this.#clock, LOOK_MS, call.signal, late, (signal) =>
+        look(this.next, this.#clock, signal),
+      );
+      if (typeof seen === 'object') last = seen;
+    } catch {
+      call.signal?.throwIfAborted();
+    }
+    if (last !== undefined && meets(last.reached, this.gate)) return undefined;
+    const now = last === undefined ? 'it could not be seen' : `it is ${last.state} now`;
+    return this.#missed(last, `${now}, just before the previous alloc was to be signalled`);
+  }
+
+  /**
+   * @internal Resolves when the successor has ended, or is gone: then nothing can bring the gate back.
    *
    * @throws the signal's reason when it aborts
    */
-  async holds(call: Call = {}): Promise<boolean> {
-    if (this.gate === 'none') return true;
-    const link = linkSignals(call.signal);
-    try {
-      const { seen } = await look(this.next, this.#clock, link.signal);
-      return typeof seen === 'object' && meets(seen.reached, this.gate);
-    } finally {
-      link.dispose();
+  async ended(signal: AbortSignal): Promise<HandoverError<'ERR_GATE_MISSED'>> {
+    for await (const { seen } of sightings(this.next, this.#clock, signal)) {
+      if (seen === 'absent') return this.#missed(undefined, 'it is not there any more');
+      if (typeof seen === 'object' && seen.terminal) return this.#missed(seen, `it ended as ${seen.state}`);
     }
+    throw signal.reason;
   }
 
   #patience(): { readonly up: Promise<'up'>; stop(): void } {
@@ -118,9 +146,7 @@ export class NextAllocWatcher {
   }
 
   #missed(last: AllocView | undefined, why: string): HandoverError<'ERR_GATE_MISSED'> {
-    const patience =
-      this.#deadline === Infinity ? '' : ` (patience: ${formatDuration(this.#deadline)} without progress)`;
-    const message = `Alloc ${this.next.id} did not become ${this.gate}: ${why}${patience}`;
+    const message = `Alloc ${this.next.id} did not become or stay ${this.gate}: ${why}`;
     return new HandoverError('ERR_GATE_MISSED', message, {
       details: { allocId: this.next.id, gate: this.gate, state: last?.state ?? 'pending' },
     });

@@ -80,6 +80,8 @@ export function parseAlloc(spec: AllocSpec, env: AllocEnv): AllocOptions {
   const names = new Set(options.tasks.map(({ name }) => name));
   options.services.forEach((one, i) => {
     if (!names.has(one.task)) throw invalidOption(`services.${i}.task`, `there is no task named ${one.task}`);
+    const first = options.services.findIndex((it) => it.service === one.service && it.port === one.port);
+    if (first !== i) throw invalidOption(`services.${i}`, `port ${one.port} is entered as ${one.service} twice`);
   });
   options.health.checks.forEach((one, i) => {
     if (options.health.checks.findIndex(({ name }) => name === one.name) !== i) {
@@ -89,5 +91,9 @@ export function parseAlloc(spec: AllocSpec, env: AllocEnv): AllocOptions {
       throw invalidOption(`health.checks.${i}`, `env.checks has no function named ${one.name}`);
     }
   });
+  const { minHealthyTime, healthyDeadline } = options.health;
+  if (healthyDeadline < minHealthyTime) {
+    throw invalidOption('health.healthyDeadline', 'must not be shorter than minHealthyTime: it could never be reached');
+  }
   return options;
 }

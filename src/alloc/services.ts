@@ -1,6 +1,6 @@
 import type { Ground } from '../env.js';
 import type { Registrar, ServiceInstance } from '../shutdown/types.js';
-import { registrationsOf } from '../shutdown/registrations.js';
+import { type Registrations, registrationsOf } from '../shutdown/registrations.js';
 import type { Endpoint } from './checks.js';
 import type { ServiceOptions } from './options.js';
 
@@ -12,9 +12,9 @@ export class AllocServices {
   /** The embedder's registrar, observed; give it to whatever registers or takes off for this alloc. */
   readonly registrar: Registrar | undefined;
   readonly #acknowledged = new Map<string, ServiceInstance>();
-  #instances: readonly (ServiceInstance & { readonly registerWhen: 'started' | 'healthy' })[] = [];
-  /** What the registry was ever asked to register. */
+  /** What may stand in the registry: asked for, and its removal not acknowledged. */
   readonly #asked = new Map<string, ServiceInstance>();
+  #instances: readonly (ServiceInstance & { readonly registerWhen: 'started' | 'healthy' })[] = [];
 
   /**
    * @param changed - told after each acknowledgement
@@ -48,38 +48,53 @@ export class AllocServices {
     return this.registrar === undefined ? [] : this.options.map((one) => this.#instance(one, { address: '', port: 0 }));
   }
 
-  /** The task runs: its addresses are known now. A service whose port the task does not have is left out, and told. */
-  locate(endpoint: (port: string) => Endpoint | undefined, missing: (service: ServiceOptions) => void): void {
-    if (this.registrar === undefined) return;
+  /**
+   * The task runs: its addresses are known now.
+   *
+   * @returns the services whose port the task does not have
+   */
+  locate(endpoint: (port: string) => Endpoint | undefined): readonly ServiceOptions[] {
+    if (this.registrar === undefined) return [];
     this.#instances = this.options.flatMap((one) => {
       const at = endpoint(one.port);
-      if (at === undefined) missing(one);
       return at === undefined ? [] : [{ ...this.#instance(one, at), registerWhen: one.registerWhen }];
     });
+    return this.options.filter(({ port }) => endpoint(port) === undefined);
+  }
+
+  /** An earlier process may have registered everything. */
+  assumeAsked(): void {
+    for (const { registerWhen: _, ...instance } of this.#instances) this.#asked.set(instance.id, instance);
   }
 
   /**
-   * Registers what is due. What the registry does not acknowledge is tried on in the background.
+   * Registers what is due and was not asked for yet. What the registry does not acknowledge is tried on in the
+   * background.
    *
    * @param moment - `healthy` registers everything
    */
   async register(moment: 'started' | 'healthy', signal: AbortSignal): Promise<void> {
-    const { registrar } = this;
-    if (registrar === undefined) return;
-    const due = this.#instances
-      .filter(({ registerWhen }) => moment === 'healthy' || registerWhen === 'started')
-      .map(({ registerWhen: _, ...instance }) => instance);
-    for (const instance of due) this.#asked.set(instance.id, instance);
-    const registrations = registrationsOf(registrar, this.ground);
-    await Promise.all(due.map((instance) => registrations.register(instance, { signal })));
+    const due = this.#instances.filter(
+      ({ id, registerWhen }) => !this.#asked.has(id) && (moment === 'healthy' || registerWhen === 'started'),
+    );
+    const instances = due.map(({ registerWhen: _, ...instance }) => instance);
+    for (const instance of instances) this.#asked.set(instance.id, instance);
+    const registrations = this.#registrations;
+    await Promise.all(instances.map(async (one) => registrations?.register(one, { signal })));
   }
 
-  /** Takes everything off: the task ended by itself. */
-  async deregister(signal: AbortSignal): Promise<void> {
-    const { registrar } = this;
-    if (registrar === undefined) return;
-    const registrations = registrationsOf(registrar, this.ground);
-    await Promise.all(this.asked.map((instance) => registrations.deregister(instance, { signal })));
+  /**
+   * Takes off whatever may stand in the registry: the task has ended.
+   *
+   * @param timeout - how long to wait for the acknowledgement, ms; it is tried on after that
+   */
+  async deregister(timeout: number, signal: AbortSignal): Promise<void> {
+    const registrations = this.#registrations;
+    await Promise.all(this.asked.map(async (one) => registrations?.deregister(one, { signal, timeout })));
+  }
+
+  get #registrations(): Registrations | undefined {
+    return this.registrar && registrationsOf(this.registrar, this.ground);
   }
 
   /** The instance's id contains the alloc's, so that a late deregistration never hits the successor (SS-3). */
@@ -91,12 +106,14 @@ export class AllocServices {
   #observe(inner: Registrar): Registrar {
     return {
       register: async (instance, call) => {
+        this.#asked.set(instance.id, instance);
         await inner.register(instance, call);
         this.#acknowledged.set(instance.id, instance);
         this.changed();
       },
       deregister: async (instance, call) => {
         await inner.deregister(instance, call);
+        this.#asked.delete(instance.id);
         if (this.#acknowledged.delete(instance.id)) this.changed();
       },
       ...(inner.confirms && { confirms: inner.confirms.bind(inner) }),

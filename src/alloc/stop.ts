@@ -1,9 +1,10 @@
 import type { Call } from '../call.js';
 import { Deadline } from '../clock.js';
 import type { Ground, Wait } from '../env.js';
-import { HandoverError } from '../errors.js';
+import type { HandoverError } from '../errors.js';
 import { linkSignals } from '../internal/signals.js';
 import type {
+  ExitResult,
   ShutdownBudget,
   ShutdownReport,
   ShutdownRun,
@@ -24,7 +25,7 @@ export interface StopPorts {
   readonly budget: ShutdownBudget;
   /** Aborts when the alloc is let go of. */
   readonly life: AbortSignal;
-  state(): AllocState;
+  readonly state: () => AllocState;
   send(event: AllocEvent, why: Why, wait?: Wait): void;
   /** Ends an alloc that has not been started. */
   discard(): Promise<void>;
@@ -34,13 +35,20 @@ export interface StopPorts {
   target(): ShutdownTarget;
   /** Hands the target to the sequencer. */
   sequence(target: ShutdownTarget, reason: StopReason): ShutdownRun;
+  /** The task has ended; `undefined`: how is not known. */
+  exited(exit: ExitResult | undefined): void;
   /** The stop is over and the alloc runs on: it can be stopped again. */
-  calledOff(): void;
+  calledOff(stop: AllocStop): void;
 }
 
-const ENDED = { code: 'ended', message: 'It has ended' } as const;
-const BYPASSED = Symbol('bypassed');
-const CANCELLED = Symbol('cancelled');
+/** What a stop is asked to do. */
+export interface StopRequest {
+  readonly reason: StopReason;
+  /** The successor that it waits for. */
+  readonly after: NextAllocWatcher | undefined;
+  /** A stop that is being called off, and has to be over first. */
+  readonly behind: AllocStop | undefined;
+}
 
 /**
  * One stop of an alloc: held until its successor has reached the gate, if it is because of a replacement (AL-3), then
@@ -50,32 +58,40 @@ export class AllocStop implements StopRun<AllocStopReport> {
   readonly id: string;
   readonly budget: ShutdownBudget;
   readonly result: Promise<AllocStopReport>;
+  /** Aborts when the successor is not to be waited for any more. */
   readonly #hold = new AbortController();
   readonly #bypassListeners = new Set<() => void>();
   #reason: StopReason;
   #run: ShutdownRun | undefined;
   #holding: Wait | null = null;
   #over = false;
+  #cancelling = false;
   #skipDelay = false;
   #killNow = false;
   /** The successor whose gate binds this stop; none once it was bypassed. */
   #after: NextAllocWatcher | undefined;
+  /** The gate was lost again while it drained. */
   #lost: NextOutcome | undefined;
 
   constructor(
     private readonly ports: StopPorts,
-    o: { readonly reason: StopReason; readonly after: NextAllocWatcher | undefined },
+    request: StopRequest,
   ) {
     this.id = ports.id;
     this.budget = ports.budget;
-    this.#reason = o.reason;
-    this.#after = o.after;
-    this.result = this.#stop();
+    this.#reason = request.reason;
+    this.#after = request.after;
+    this.result = this.#stop(request.behind);
   }
 
   /** Why it is stopped; a bypass changes it. */
   get reason(): StopReason {
     return this.#reason;
+  }
+
+  /** Whether it is being called off: whoever wants the alloc stopped now needs a stop of their own. */
+  get leaving(): boolean {
+    return this.#cancelling && !this.#over;
   }
 
   get phase(): StopPhase {
@@ -104,8 +120,12 @@ export class AllocStop implements StopRun<AllocStopReport> {
 
   async cancel(): Promise<'cancelled' | 'too-late'> {
     if (this.#over) return 'too-late';
-    if (this.#run === undefined) this.#hold.abort(CANCELLED);
-    else if ((await this.#run.cancel()) === 'too-late') return 'too-late';
+    this.#cancelling = true;
+    if (this.#run === undefined) this.#hold.abort();
+    else if ((await this.#run.cancel()) === 'too-late') {
+      this.#cancelling = false;
+      return 'too-late';
+    }
     const { outcome } = await this.result;
     return outcome === 'cancelled' || outcome === 'kept' ? 'cancelled' : 'too-late';
   }
@@ -115,7 +135,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
     if (this.#over) return;
     this.#reason = reason;
     this.#after = undefined;
-    this.#hold.abort(BYPASSED);
+    this.#hold.abort();
     for (const listener of this.#bypassListeners) listener();
   }
 
@@ -125,28 +145,33 @@ export class AllocStop implements StopRun<AllocStopReport> {
     return () => this.#bypassListeners.delete(listener);
   }
 
-  async #stop(): Promise<AllocStopReport> {
+  async #stop(behind: AllocStop | undefined): Promise<AllocStopReport> {
+    const { life, state } = this.ports;
     try {
       // A turn for the caller to get hold of the run before anything happens.
-      await Promise.resolve();
-      if (isBeforeStart(this.ports.state())) await this.ports.discard();
+      await behind?.result;
+      life.throwIfAborted();
+      if (isBeforeStart(state())) await this.ports.discard();
       else await this.ports.started();
       const gate = await this.#heldBack();
-      if (typeof gate === 'string') return { outcome: gate, tasks: [] };
-      if (isTerminal(this.ports.state())) return { outcome: 'stopped', ...(gate && { gate }), tasks: [] };
-      if (gate !== undefined && this.#after?.onFailed === 'keep' && isMiss(gate))
-        return this.#callOff('kept', gate, []);
+      // From here to the first step nothing is awaited, so no call can get lost in between.
+      if (isTerminal(state())) return report('stopped', gate);
+      if (life.aborted) return report('detached', gate);
+      if (this.#cancelling) return this.#callOff('cancelled', gate, []);
+      if (this.#after?.onFailed === 'keep' && isMiss(gate)) return this.#callOff('kept', gate, []);
       return await this.#sequence(gate);
+    } catch (error) {
+      if (life.aborted) return report('detached');
+      throw error;
     } finally {
       this.#over = true;
     }
   }
 
   /** Waits for the successor. `undefined`: there was nothing to wait for. */
-  async #heldBack(): Promise<NextOutcome | 'detached' | 'cancelled' | undefined> {
-    if (this.#hold.signal.reason === CANCELLED) return this.#cancelled();
+  async #heldBack(): Promise<NextOutcome | undefined> {
     const after = this.#after;
-    if (after === undefined || isTerminal(this.ports.state())) return undefined;
+    if (after === undefined || this.#hold.signal.aborted || isTerminal(this.ports.state())) return undefined;
     const { clock } = this.ports.ground;
     const started = clock.now();
     this.#holding = {
@@ -160,10 +185,8 @@ export class AllocStop implements StopRun<AllocStopReport> {
     const link = linkSignals(this.#hold.signal, this.ports.life);
     try {
       return await after.wait({ signal: link.signal });
-    } catch (reason) {
-      if (reason === CANCELLED) return this.#cancelled();
-      if (reason === BYPASSED) return { outcome: 'bypassed', waited: clock.now() - started };
-      return 'detached';
+    } catch {
+      return { outcome: 'bypassed', waited: clock.now() - started };
     } finally {
       this.#holding = null;
       link.dispose();
@@ -172,33 +195,33 @@ export class AllocStop implements StopRun<AllocStopReport> {
 
   async #sequence(gate: NextOutcome | undefined): Promise<AllocStopReport> {
     this.ports.send('drain', { code: this.#reason, message: `It is stopped: ${this.#reason}` });
-    this.#run = this.ports.sequence(this.#guarded(this.ports.target()), this.#reason);
-    if (this.#skipDelay) this.#run.skipDelay();
-    if (this.#killNow) this.#run.killNow();
-    const report = await this.#run.result;
-    const tasks = [report];
-    switch (report.outcome) {
+    const run = this.ports.sequence(this.#guarded(this.ports.target()), this.#reason);
+    this.#run = run;
+    if (this.#skipDelay) run.skipDelay();
+    if (this.#killNow) run.killNow();
+    const minding = new AbortController();
+    void this.#mind(minding.signal);
+    const done = await run.result;
+    minding.abort();
+    switch (done.outcome) {
       case 'cancelled':
-        return this.#callOff(this.#lost === undefined ? 'cancelled' : 'kept', this.#lost ?? gate, tasks);
-      case 'unkillable':
-        this.ports.send('unkillable', {
-          code: 'unkillable',
-          message: 'It was killed and has not ended; it is watched',
-        });
-        return { outcome: 'unkillable', ...(gate && { gate }), tasks };
+        // It may have ended just after it was registered again.
+        if (isTerminal(this.ports.state())) break;
+        return this.#callOff(this.#lost === undefined ? 'cancelled' : 'kept', this.#lost ?? gate, [done]);
+      case 'unkillable': {
+        const message = 'It was killed and has not ended; it is watched';
+        this.ports.send('unkillable', { code: 'unkillable', message });
+        return report('unkillable', gate, [done]);
+      }
       case 'detached':
-        return { outcome: 'detached', ...(gate && { gate }), tasks };
+        return report('detached', gate, [done]);
       case 'exited':
       case 'forced':
       case 'already-gone':
-        this.ports.send('exitedWell', ENDED);
-        return { outcome: 'stopped', ...(gate && { gate }), tasks };
+        break;
     }
-  }
-
-  #cancelled(): 'cancelled' {
-    this.#callOff('cancelled', undefined, []);
-    return 'cancelled';
+    this.ports.exited(done.exit);
+    return report('stopped', gate, [done]);
   }
 
   #callOff(
@@ -207,12 +230,12 @@ export class AllocStop implements StopRun<AllocStopReport> {
     tasks: readonly ShutdownReport[],
   ): AllocStopReport {
     this.#over = true;
-    this.ports.calledOff();
+    this.ports.calledOff(this);
     this.ports.send('callOff', { code: 'called-off', message: gate?.cause?.message ?? 'Its stop was called off' });
-    return { outcome, ...(gate && { gate }), tasks };
+    return report(outcome, gate, tasks);
   }
 
-  /** The target, but each first signal is looked at: the gate is a level (AL-3), and the state knows before it is sent. */
+  /** The target, but the first signal is looked at: the gate is a level (AL-3), and the state knows before it is sent. */
   #guarded(target: ShutdownTarget): ShutdownTarget {
     const told = (): void =>
       this.ports.send('signal', { code: this.#reason, message: `It was told to stop: ${this.#reason}` });
@@ -240,23 +263,39 @@ export class AllocStop implements StopRun<AllocStopReport> {
   async #gateLost(call: Call): Promise<boolean> {
     const after = this.#after;
     if (after?.onFailed !== 'keep') return false;
-    // Not knowing is no reason to stop what serves.
-    if (await after.holds(call).catch(() => false)) return false;
+    const cause = await after.lost(call);
     // Bypassed while we looked: then nothing depends on the successor any more.
-    if (this.#after === undefined) return false;
-    const message = `Alloc ${after.next.id} is not ${after.gate} any more, just before alloc ${this.id} was to be signalled`;
-    this.#lost = {
-      outcome: 'failed',
-      waited: 0,
-      cause: new HandoverError('ERR_GATE_MISSED', message, {
-        details: { allocId: after.next.id, gate: after.gate, state: 'rejected' },
-      }),
-    };
-    void this.#run?.cancel();
+    if (cause === undefined || this.#after === undefined) return false;
+    this.#keep(cause);
     return true;
+  }
+
+  /** While it drains nobody serves but the successor; one that ends then is not worth waiting for the signal (AL-3). */
+  async #mind(signal: AbortSignal): Promise<void> {
+    const after = this.#after;
+    if (after?.onFailed !== 'keep' || after.gate === 'none') return;
+    try {
+      const cause = await after.ended(signal);
+      if (this.#after !== undefined) this.#keep(cause);
+    } catch {
+      // The stop was over first.
+    }
+  }
+
+  #keep(cause: HandoverError): void {
+    this.#lost = { outcome: 'failed', waited: 0, cause };
+    void this.cancel();
   }
 }
 
-function isMiss({ outcome }: NextOutcome): boolean {
-  return outcome === 'failed' || outcome === 'deadline';
+function report(
+  outcome: AllocStopReport['outcome'],
+  gate?: NextOutcome,
+  tasks: readonly ShutdownReport[] = [],
+): AllocStopReport {
+  return { outcome, ...(gate && { gate }), tasks };
+}
+
+function isMiss(gate: NextOutcome | undefined): boolean {
+  return gate?.outcome === 'failed' || gate?.outcome === 'deadline';
 }

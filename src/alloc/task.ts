@@ -1,11 +1,13 @@
 import type { Call } from '../call.js';
-import type { AnyTaskDriver, PreparedTask, TaskHandle } from '../driver/driver.js';
+import type { AnyTaskDriver, ExclusiveResource, PreparedTask, TaskHandle } from '../driver/driver.js';
 import type { Ground } from '../env.js';
 import { HandoverError, isHandoverError } from '../errors.js';
 import type { Progress } from '../image/types.js';
 import { backoff } from '../internal/backoff.js';
-import { sleep } from '../internal/signals.js';
+import { deferred } from '../internal/deferred.js';
+import { onAbort, sleep } from '../internal/signals.js';
 import type { ExitResult } from '../shutdown/types.js';
+import { messageOf } from './faults.js';
 import { specHash } from './spec-hash.js';
 
 /** How soon something that could not be confirmed is tried again. */
@@ -14,9 +16,14 @@ const RETRY = { first: 1_000, max: 60_000, jitter: 'full' } as const;
 /** How often an undo is tried before whoever waits for it is let go; it is tried on in the background. */
 const UNDO_TRIES = 3;
 
+/** How long a driver may take to undo what was called off, before whoever called it off is told anyway (G-4). */
+const UNDO_BOUND_MS = 60_000;
+
 /** What a task tells its alloc. */
 export interface TaskPorts {
   readonly ground: Ground;
+  /** Aborts when the alloc is let go of: from then on nothing is undone or tried again. */
+  readonly life: AbortSignal;
   progress(progress: Progress): void;
   warn(message: string, error: unknown): void;
 }
@@ -24,8 +31,9 @@ export interface TaskPorts {
 /** One task of an alloc, from its preparation to its remains. */
 export class AllocTaskRunner {
   readonly owner: string;
-  readonly driver: AnyTaskDriver;
   readonly specHash: string;
+  readonly exclusive: readonly ExclusiveResource[];
+  readonly #driver: AnyTaskDriver;
   readonly #spec: unknown;
   #prepared: PreparedTask | undefined;
   #handle: TaskHandle | undefined;
@@ -38,37 +46,33 @@ export class AllocTaskRunner {
     private readonly ports: TaskPorts,
   ) {
     this.owner = `${allocId}/${name}`;
-    this.driver = driver;
     this.specHash = specHash(spec);
+    this.#driver = driver;
     this.#spec = driver.parse(spec);
+    this.exclusive = driver.exclusive(this.#spec);
   }
 
   get handle(): TaskHandle | undefined {
     return this.#handle;
   }
 
-  get exclusive() {
-    return this.driver.exclusive(this.#spec);
-  }
-
   /**
-   * The slow work. What a driver prepared in spite of an abort is undone here.
+   * The slow work. What a driver prepared in spite of an abort is undone here, unless the alloc was let go of.
    *
    * @throws HandoverError `ERR_PRESTART_FAILED`, or the signal's reason
    */
   async prestart(signal: AbortSignal): Promise<void> {
-    const { allocId, name, owner, specHash: hash } = this;
     try {
-      const prepared = (await this.driver.prestart({
-        ...{ owner, allocId, task: name, spec: this.#spec, specHash: hash, labels: {}, signal },
-        report: (progress) => this.ports.progress(progress),
-      })) as PreparedTask;
-      this.#prepared = prepared;
-      if (!signal.aborted) return;
-      await this.discard();
+      this.#prepared = await this.#bounded(
+        signal,
+        async () => (await this.#driver.prestart(this.#context(signal))) as PreparedTask,
+        (late) => late.discard(),
+      );
     } catch (error) {
       if (!signal.aborted) throw this.#failed('ERR_PRESTART_FAILED', 'could not be prepared', error);
     }
+    if (!signal.aborted) return;
+    if (!this.ports.life.aborted) await this.discard();
     throw signal.reason;
   }
 
@@ -82,34 +86,35 @@ export class AllocTaskRunner {
    *
    * @throws HandoverError `ERR_START_FAILED`, or the signal's reason
    */
-  async start(call: Call): Promise<TaskHandle> {
+  async start(signal: AbortSignal): Promise<TaskHandle> {
     try {
-      this.#handle = await this.driver.start(this.#prepared, call);
+      this.#handle = await this.#bounded(signal, () => this.#driver.start(this.#prepared, { signal }), endNow);
       return this.#handle;
     } catch (error) {
-      await this.discard();
-      if (call.signal?.aborted === true) throw call.signal.reason;
+      if (!this.ports.life.aborted) await this.discard();
+      if (signal.aborted) throw signal.reason;
       throw this.#failed('ERR_START_FAILED', 'did not start', error);
     }
   }
 
   /** Finds a running or ended task of an earlier process by its driver's labels. */
   async recover(call: Call): Promise<TaskHandle | undefined> {
-    const listed = await this.driver.list(call);
+    const listed = await this.#driver.list(call);
     const ours = listed.find(({ allocId, task, started }) => started && allocId === this.allocId && task === this.name);
     if (ours === undefined) return undefined;
-    this.#handle = await this.driver.recover(ours.state, { ...call, owner: this.owner });
+    this.#handle = await this.#driver.recover(ours.state, { ...call, owner: this.owner });
     return this.#handle;
   }
 
   /** Resolves with the exit; a connection that breaks is not an exit (G-8). */
   async exit(handle: TaskHandle, signal: AbortSignal): Promise<ExitResult> {
+    const { clock } = this.ports.ground;
     for (let failures = 1; ; failures++) {
       try {
         return await handle.wait({ signal });
       } catch {
         signal.throwIfAborted();
-        await sleep(this.ports.ground.clock, backoff(RETRY, failures, this.ports.ground.clock), { signal });
+        await sleep(clock, backoff(RETRY, failures, clock), { signal });
       }
     }
   }
@@ -118,7 +123,7 @@ export class AllocTaskRunner {
   async discard(): Promise<void> {
     const prepared = this.#prepared;
     if (prepared === undefined) return;
-    await this.#undo(`${this.owner}: undoing the preparation`, () => prepared.discard());
+    await this.#undo(() => prepared.discard());
     this.#prepared = undefined;
   }
 
@@ -128,36 +133,82 @@ export class AllocTaskRunner {
     this.#handle = undefined;
   }
 
-  async #undo(what: string, undo: () => Promise<void>): Promise<void> {
-    const { clock } = this.ports.ground;
-    for (let failures = 1; ; failures++) {
+  #context(signal: AbortSignal): Parameters<AnyTaskDriver['prestart']>[0] {
+    const { allocId, name: task, owner, specHash: hash } = this;
+    const report = (progress: Progress): void => this.ports.progress(progress);
+    return { owner, allocId, task, spec: this.#spec, specHash: hash, labels: {}, signal, report };
+  }
+
+  /**
+   * Waits for a driver's work; after an abort only so long (G-4), and not at all once the alloc was let go of.
+   *
+   * @param undo - undoes what comes after all, when nobody waits for it any more
+   */
+  async #bounded<T>(signal: AbortSignal, work: () => Promise<T>, undo: (late: T) => Promise<void>): Promise<T> {
+    const { ground, life } = this.ports;
+    const left = deferred<never>();
+    left.promise.catch(() => undefined);
+    let waiting = true;
+    let stopTimer: (() => void) | undefined;
+    const disposers = [
+      onAbort(signal, (reason) => (stopTimer = ground.clock.timer(UNDO_BOUND_MS, () => left.reject(reason)))),
+      onAbort(life, left.reject),
+    ];
+    const result = work();
+    const late = async (value: T): Promise<void> => {
+      if (!waiting && !life.aborted) await this.#undo(() => undo(value));
+    };
+    void result.then(late, () => undefined);
+    try {
+      return await Promise.race([result, left.promise]);
+    } finally {
+      waiting = false;
+      stopTimer?.();
+      for (const dispose of disposers) dispose();
+    }
+  }
+
+  async #undo(undo: () => Promise<void>): Promise<void> {
+    for (let failures = 1; !this.ports.life.aborted; failures++) {
       try {
         await undo();
         return;
       } catch (error) {
-        this.ports.warn(`${what} could not be confirmed; it will be tried again`, error);
-        if (failures === UNDO_TRIES) {
-          void this.#undoLater(undo, failures);
-          return;
-        }
-        await sleep(clock, backoff(RETRY, failures, clock));
+        this.ports.warn(`The undoing of ${this.owner} could not be confirmed; it is tried again`, error);
       }
+      if (failures === UNDO_TRIES) {
+        void this.#undoLater(undo, failures);
+        return;
+      }
+      await this.#pause(failures, true);
     }
   }
 
   async #undoLater(undo: () => Promise<void>, failures: number): Promise<void> {
-    const { clock } = this.ports.ground;
-    await sleep(clock, backoff(RETRY, failures, clock), { keepAlive: false });
+    await this.#pause(failures, false);
+    if (this.ports.life.aborted) return;
     await undo().catch(() => this.#undoLater(undo, failures + 1));
+  }
+
+  async #pause(failures: number, keepAlive: boolean): Promise<void> {
+    const { ground, life } = this.ports;
+    const ms = backoff(RETRY, failures, ground.clock);
+    await sleep(ground.clock, ms, { signal: life, keepAlive }).catch(() => undefined);
   }
 
   #failed(code: 'ERR_PRESTART_FAILED' | 'ERR_START_FAILED', what: string, cause: unknown): HandoverError {
     if (isHandoverError(cause, code)) return cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    return new HandoverError(code, `Task ${this.owner} ${what}: ${why}`, {
+    return new HandoverError(code, `Task ${this.owner} ${what}: ${messageOf(cause)}`, {
       details: { allocId: this.allocId, task: this.name },
       cause,
       retryable: isHandoverError(cause) && cause.retryable,
     });
   }
+}
+
+/** For a task whose start nobody wanted any more when it succeeded. */
+async function endNow(handle: TaskHandle): Promise<void> {
+  await handle.kill({});
+  await handle.wait({});
+  await handle.destroy();
 }

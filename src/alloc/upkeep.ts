@@ -1,16 +1,19 @@
 import { Deadline } from '../clock.js';
 import type { TaskHandle } from '../driver/driver.js';
-import type { Ground } from '../env.js';
+import type { Ground, Reason } from '../env.js';
+import { linkSignals } from '../internal/signals.js';
 import type { ExitResult } from '../shutdown/types.js';
 import type { AllocBoard, Facets } from './board.js';
 import { probes } from './checks.js';
-import { errorOf } from './faults.js';
 import { HealthMonitor, type HealthReading } from './health.js';
 import type { AllocOptions } from './options.js';
 import type { AllocServices } from './services.js';
 import { isServing } from './states.js';
 import type { AllocTaskRunner } from './task.js';
 import type { AllocEnv } from './types.js';
+
+/** How long the deregistration of a task that ended by itself is waited for before it is told; it is tried on after it. */
+const DEREGISTER_MS = 5_000;
 
 /** The parts of an alloc that its upkeep works with. */
 export interface UpkeepParts {
@@ -22,6 +25,7 @@ export interface UpkeepParts {
   readonly services: AllocServices;
   /** Aborts when the alloc is let go of. */
   readonly life: AbortSignal;
+  readonly warn: (message: string, error: unknown) => void;
 }
 
 /**
@@ -31,6 +35,10 @@ export interface UpkeepParts {
 export class AllocUpkeep {
   readonly #parts: UpkeepParts;
   readonly #monitor: HealthMonitor;
+  readonly #over = new AbortController();
+  /** Services that ask for a port which the task does not have: it can never be registered, so never healthy. */
+  #misfits: Readonly<Record<string, Reason>> = {};
+  #healthy = false;
 
   constructor(parts: UpkeepParts) {
     this.#parts = parts;
@@ -45,88 +53,137 @@ export class AllocUpkeep {
   }
 
   get health(): HealthReading {
-    return this.#monitor.reading;
+    const { passing, verdict, checks } = this.#monitor.reading;
+    if (Object.keys(this.#misfits).length === 0) return { passing, verdict, checks };
+    return { passing: false, verdict: 'unhealthy', checks: { ...checks, ...this.#misfits } };
   }
 
-  /** From here on it is kept up. */
+  /** From here on it is kept up: it has just been started. */
   begin(handle: TaskHandle): void {
-    const { ground, options, board, services } = this.#parts;
-    services.locate(
-      (port) => handle.endpoints[port],
-      ({ service, port }) => this.#warn(`Service ${service} is not registered: the task has no port named ${port}`),
-    );
+    const { ground, options, board } = this.#parts;
+    this.#locate(handle);
     const until = new Deadline(ground.clock, options.health.healthyDeadline).wall;
     const why = 'Becomes healthy when its checks pass for long enough';
-    board.show({ health: 'pending', wait: { for: 'health', since: ground.clock.wall(), until, why } }, 'alloc:health');
+    const wait = { for: 'health', since: ground.clock.wall(), until, why } as const;
+    board.show({ health: 'pending', wait, checks: this.#misfits }, 'alloc:health');
     void this.#watchExit(handle);
     void this.#register('started');
     this.#monitor.start();
   }
 
+  /** An earlier process started it. One that has ended is not kept up, only taken off the registry. */
+  resume(handle: TaskHandle, running: boolean): void {
+    if (running) {
+      this.begin(handle);
+      return;
+    }
+    this.#locate(handle);
+    this.#parts.services.assumeAsked();
+    void this.#watchExit(handle);
+  }
+
+  /** It runs on after a stop that was called off: what became due meanwhile is done. */
+  calledOff(): void {
+    if (this.#monitor.reading.passing) void this.#register('healthy');
+  }
+
+  /** It was told to stop: its health is of no interest any more, its exit is. */
+  told(): void {
+    this.#monitor.stop();
+  }
+
+  /** Its task has ended. Idempotent; `undefined`: how is not known. */
+  exited(exit: ExitResult | undefined): void {
+    const { board, life, services, task } = this.#parts;
+    this.end();
+    board.send(
+      howItEnded(exit),
+      {
+        code: 'exited',
+        message: `Its task ended ${exit === undefined ? 'in a way that is not known' : inWords(exit)}`,
+      },
+      { tasks: { [task.name]: { phase: 'dead', ...(exit && { exit }) } }, health: 'none', healthy: false },
+    );
+    services.deregister(DEREGISTER_MS, life).catch((error: unknown) => {
+      if (!life.aborted) this.#parts.warn('It has ended, and a service is still registered', error);
+    });
+  }
+
   /** Observes nothing any more. */
   end(): void {
+    this.#over.abort();
     this.#monitor.stop();
   }
 
   /** The registry acknowledged something. */
   onRegistered(): void {
     const { board, services } = this.#parts;
-    board.show({ registered: services.registered, ...this.#judge(this.#monitor.reading) }, 'alloc:health');
+    const { registered } = services;
+    if (board.status.terminal) board.show({ registered });
+    else board.show({ registered, ...this.#judge() }, 'alloc:health');
+  }
+
+  #locate(handle: TaskHandle): void {
+    const { ground, services } = this.#parts;
+    const missing = services.locate((port) => handle.endpoints[port]);
+    const at = ground.clock.wall();
+    this.#misfits = Object.fromEntries(
+      missing.map(({ service, port }) => [
+        `service ${service}`,
+        { code: 'no-such-port', message: `Service ${service} cannot be registered: the task has no port ${port}`, at },
+      ]),
+    );
   }
 
   async #watchExit(handle: TaskHandle): Promise<void> {
-    const { board, life, services, task } = this.#parts;
-    let exit: ExitResult;
+    const link = linkSignals(this.#parts.life, this.#over.signal);
     try {
-      exit = await task.exit(handle, life);
+      this.exited(await this.#parts.task.exit(handle, link.signal));
     } catch {
-      return; // It was let go of.
+      // It was let go of, or its end was learnt elsewhere.
+    } finally {
+      link.dispose();
     }
-    this.end();
-    const how = exit.signal === null ? `with code ${exit.code ?? 'unknown'}` : `by ${exit.signal}`;
-    const byItself = isServing(board.state);
-    board.send(
-      howItEnded(exit),
-      { code: 'exited', message: `Its task ended ${how}` },
-      { tasks: { [task.name]: { phase: 'dead', exit } }, health: 'none', healthy: false },
-    );
-    // A stop in progress takes the services off by itself.
-    if (!byItself) return;
-    await services.deregister(life).catch((error: unknown) => this.#warn('A service is still registered', error));
   }
 
   async #register(moment: 'started' | 'healthy'): Promise<void> {
-    const { life, services } = this.#parts;
+    const { life, services, warn } = this.#parts;
     try {
       await services.register(moment, life);
     } catch (error) {
-      if (!life.aborted) this.#warn('A service could not be registered yet; it is tried on', error);
+      if (!life.aborted) warn('A service could not be registered yet; it is tried on', error);
     }
   }
 
-  #onHealth(reading: HealthReading): void {
+  #onHealth({ passing }: HealthReading): void {
     const { board } = this.#parts;
-    const was = board.status.health;
-    const facets = this.#judge(reading);
-    board.show({ checks: reading.checks, ...facets }, facets.health === was ? undefined : 'alloc:health');
-    if (reading.passing && was !== 'passing' && isServing(board.state)) void this.#register('healthy');
+    const { health: was } = board.status;
+    const wasHealthy = this.#healthy;
+    const facets = this.#judge();
+    const moved = facets.health !== was || facets.healthy !== wasHealthy;
+    board.show({ checks: this.health.checks, ...facets }, moved ? 'alloc:health' : undefined);
+    if (passing && isServing(board.state)) void this.#register('healthy');
   }
 
-  #judge({ passing, verdict, checks }: HealthReading): Partial<Facets> {
+  #judge(): Pick<Facets, 'health' | 'healthy'> & Partial<Facets> {
+    const { passing, verdict, checks } = this.health;
     const failing = verdict === 'unhealthy' || Object.values(checks).some(({ code }) => code === 'check-failing');
-    const healthy = verdict === 'healthy' && this.#parts.services.complete;
-    const health = passing ? 'passing' : failing ? 'failing' : 'pending';
-    return { health, healthy, ...(healthy && this.#parts.board.state === 'running' && { wait: null }) };
-  }
-
-  #warn(message: string, error?: unknown): void {
-    const { board } = this.#parts;
-    board.emitter.warn(`alloc ${board.status.id}`, { code: 'alloc-warning', message, ...errorOf(error) });
+    this.#healthy = verdict === 'healthy' && this.#parts.services.complete;
+    const done = this.#healthy && this.#parts.board.state === 'running';
+    return {
+      health: passing ? 'passing' : failing ? 'failing' : 'pending',
+      healthy: this.#healthy,
+      ...(done && { wait: null }),
+    };
   }
 }
 
 /** An end of which nothing is known, because somebody removed the task, is a loss. */
-function howItEnded({ code, signal }: ExitResult): 'exitedWell' | 'exitedBadly' | 'lost' {
-  if (code === null && signal === null) return 'lost';
-  return code === 0 ? 'exitedWell' : 'exitedBadly';
+function howItEnded(exit: ExitResult | undefined): 'exitedWell' | 'exitedBadly' | 'lost' {
+  if (exit === undefined || (exit.code === null && exit.signal === null)) return 'lost';
+  return exit.code === 0 ? 'exitedWell' : 'exitedBadly';
+}
+
+function inWords({ code, signal }: ExitResult): string {
+  return signal === null ? `with code ${code ?? 'unknown'}` : `by ${signal}`;
 }

@@ -1,35 +1,30 @@
-import type { Clock } from '../clock.js';
-import { abortable, sleep } from './signals.js';
-
-/** How long an undo is waited for before whoever called it off is told anyway; it goes on by itself. */
-const UNDO_BOUND_MS = 60_000;
+import { type Deferred, deferred } from './deferred.js';
+import { abortable } from './signals.js';
 
 /**
- * One piece of work that several callers wait for. Each may leave by its own signal without harm to the others; the
- * last one to leave calls the work off, and is told only after its undo (G-4).
+ * One piece of work that several callers wait for. It begins with the first of them. Each may leave by its own signal
+ * without harm to the others; the last one to leave calls the work off, and is told only after its undo (G-4).
  */
 export class SharedWork<T> {
   readonly #controller = new AbortController();
-  readonly #result: Promise<T>;
+  readonly #done: Deferred<T> = deferred();
+  #begun = false;
   #callers = 0;
 
   /**
-   * @param work - undoes what it did before it rejects, when its signal aborts
+   * @param work - when its signal aborts: undoes what it did, within a bound of its own, and then rejects
    */
-  constructor(
-    private readonly clock: Clock,
-    work: (signal: AbortSignal) => Promise<T>,
-  ) {
-    this.#result = work(this.#controller.signal);
-    this.#result.catch(() => undefined);
+  constructor(private readonly work: (signal: AbortSignal) => Promise<T>) {
+    this.#done.promise.catch(() => undefined);
   }
 
   /** @throws what the work throws, or the signal's reason */
   async join(signal: AbortSignal | undefined): Promise<T> {
     signal?.throwIfAborted();
     this.#callers++;
+    this.#begin();
     try {
-      return await abortable(this.#result, signal);
+      return await abortable(this.#done.promise, signal);
     } catch (error) {
       if (this.#callers === 1 && signal?.aborted === true) await this.abort(signal.reason);
       throw error;
@@ -38,12 +33,21 @@ export class SharedWork<T> {
     }
   }
 
-  /** Calls the work off for everybody and waits for its undo, within bounds. */
+  /** Calls the work off for everybody, and waits until it has ended. */
   async abort(reason: unknown): Promise<void> {
     this.#controller.abort(reason);
-    const settled = new AbortController();
-    const end = (): void => settled.abort();
-    this.#result.then(end, end);
-    await sleep(this.clock, UNDO_BOUND_MS, { signal: settled.signal }).catch(() => undefined);
+    await this.settled();
+  }
+
+  /** Waits until the work has ended, however that was. */
+  async settled(): Promise<void> {
+    if (this.#begun) await this.#done.promise.catch(() => undefined);
+  }
+
+  /** `#begun` comes first: what the work tells while it begins may bring in the next caller. */
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.work(this.#controller.signal).then(this.#done.resolve, this.#done.reject);
   }
 }

@@ -1,3 +1,4 @@
+import { overlapRefused } from '../alloc/faults.js';
 import type { AllocView, Gate } from '../alloc/types.js';
 import { overlap } from '../driver/resources.js';
 import { HandoverError, invalidOption } from '../errors.js';
@@ -24,7 +25,7 @@ export interface ReplacePlan {
 /**
  * Decides order and gate, and refuses what would wait on itself, before anything is touched (AL-6). Pure.
  *
- * @param previous - `undefined`: there is nothing to replace
+ * @param previous - `undefined`: there is nothing to replace; one that has ended holds nothing any more
  * @throws HandoverError `ERR_GATE_DEADLOCK`, `ERR_OVERLAP_IMPOSSIBLE`, `ERR_INVALID_OPTION`
  */
 export function planReplace(
@@ -33,21 +34,19 @@ export function planReplace(
   o: Pick<ReplaceOptions, 'order' | 'gate'>,
 ): ReplacePlan {
   if (next.id === previous?.id) throw invalidOption('next.id', `is also the id of the previous alloc (${next.id})`);
-  const clash = overlap(previous?.exclusive ?? [], next.exclusive);
+  const holder = previous?.terminal === false ? previous : undefined;
+  const clash = overlap(holder?.exclusive ?? [], next.exclusive);
   const order = o.order ?? (clash.length > 0 ? 'stop-first' : 'start-first');
   const gate = o.gate ?? defaultGate(order);
   const verdict = ORDER_GATES[order][gate];
   if (verdict === 'deadlock') throw deadlock(previous?.id ?? '(none)', next.id);
   if (verdict === 'pointless') throw invalidOption('gate', `must be 'healthy' with order ${order}, not '${gate}'`);
-  if (order === 'start-first' && clash.length > 0) {
-    const names = clash.map(({ kind, key }) => `${kind} ${key}`).join(', ');
-    const message = `Allocs ${previous?.id ?? ''} and ${next.id} cannot run side by side, both need ${names}: use order 'stop-first'`;
-    throw new HandoverError('ERR_OVERLAP_IMPOSSIBLE', message, { details: { resources: clash } });
-  }
-  if (previous !== undefined && !previous.terminal && previous.stopBudget === Infinity) {
+  if (order === 'start-first' && holder !== undefined && clash.length > 0)
+    throw overlapRefused(holder.id, next.id, clash);
+  if (holder?.stopBudget === Infinity) {
     throw invalidOption(
       'shutdown.killTimeout',
-      `is 'never' for alloc ${previous.id}: its replacement would have no bound`,
+      `is 'never' for alloc ${holder.id}: its replacement would have no bound`,
     );
   }
   return { order, gate };

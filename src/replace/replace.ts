@@ -15,9 +15,11 @@ import type { ReplaceOptions, ReplaceResult } from './types.js';
  * the previous alloc's first signal (or its own end), of `start-first` the moment in which the next is healthy and
  * registered.
  *
- * @param current - a running alloc; `undefined`, or one that has ended: the next is just started
+ * @param current - a running alloc; `undefined`, or one that has ended: the next is just started.
+ *   Once it is replaced, what is left of it is removed; when the next fails, that stays
  * @param next - a new alloc, which nobody has started
- * @param options.signal - before the commit point: calls it off. After it: nothing is left to call off
+ * @param options.signal - before the commit point: calls it off. After it: nothing is left to call off. While the
+ *   previous alloc cannot be killed: ends `failed`, without the next
  * @returns what came of it, as a value, also when it failed or was cancelled
  * @throws HandoverError before anything is touched: `ERR_INVALID_OPTION`; `ERR_GATE_DEADLOCK` for a gate that would
  *   wait on itself; `ERR_OVERLAP_IMPOSSIBLE` for `start-first` with a shared exclusive resource
@@ -31,11 +33,13 @@ export async function replace(
   const plan = planReplace(current?.status(), next.status(), settings);
   if (!isFresh(next))
     throw invalidOption('next', `alloc ${next.id} is ${next.state}: give one that has not been started`);
-  if (current !== undefined && !isServing(current.state) && !isTerminal(current.state)) {
-    throw invalidOption('current', `alloc ${current.id} is ${current.state}: give one that is running or has ended`);
+  if (current !== undefined && !isTerminal(current.state)) {
+    const problem = isServing(current.state)
+      ? current.stopping && 'is being stopped or replaced already: wait for that, or cancel it'
+      : `is ${current.state}: give one that is running or has ended`;
+    if (problem !== undefined) throw invalidOption('current', `alloc ${current.id} ${problem}`);
   }
-  const serving = current !== undefined && isServing(current.state) ? current : undefined;
-  return new Replacement(serving, next, { ...settings, ...plan, signal: options.signal }).run();
+  return new Replacement(current, next, { ...settings, ...plan, signal: options.signal }).run();
 }
 
 function isFresh({ state }: AllocLifecycle): boolean {

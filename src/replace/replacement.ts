@@ -1,10 +1,11 @@
 import type { AllocLifecycle } from '../alloc/lifecycle.js';
 import { viewOf } from '../alloc/board.js';
+import { messageOf } from '../alloc/faults.js';
 import { NextAllocWatcher } from '../alloc/next.js';
 import { PrevAllocWatcher } from '../alloc/previous.js';
 import { isBeforeStart, isServing, isTerminal } from '../alloc/states.js';
 import type { AllocStop } from '../alloc/stop.js';
-import type { AllocStopReport } from '../alloc/types.js';
+import type { AllocState, AllocStopReport } from '../alloc/types.js';
 import { type Ground, resolveEnv } from '../env.js';
 import { HandoverError, findError, isHandoverError } from '../errors.js';
 import { Emitter } from '../events.js';
@@ -17,16 +18,30 @@ import type { ReplaceResult } from './types.js';
 type Settings = Omit<ReplaceSettings, keyof ReplacePlan> & ReplacePlan & { readonly signal: AbortSignal | undefined };
 type Up = { readonly error?: unknown };
 
+/** What a cancel finds the previous alloc in: too late, never too late, or it depends on the next one. */
+const COMMITTED: Readonly<Partial<Record<AllocState, boolean | 'once-next-starts'>>> = {
+  stopping: true,
+  stopped: true,
+  // There is no way back, but the next one need not be waited for any longer.
+  unkillable: false,
+  complete: 'once-next-starts',
+  failed: 'once-next-starts',
+  lost: 'once-next-starts',
+};
+
 /**
  * One replacement in progress. It only wires the two lifecycles together, each of which waits for the other by its
  * watcher, and then says what came of it.
  */
 export class Replacement {
   readonly #ground: Ground;
+  readonly #emitter: Emitter<'replace'>;
   readonly #timeline: Timeline;
   /** Calls the next one's start off. */
   readonly #startCancel = new AbortController();
   #stop: AllocStop | undefined;
+  /** Somebody wants the previous one gone for a reason of its own, and the next one not either. */
+  #unwanted = false;
 
   constructor(
     private readonly current: AllocLifecycle | undefined,
@@ -34,13 +49,14 @@ export class Replacement {
     private readonly o: Settings,
   ) {
     this.#ground = resolveEnv(next.env);
+    this.#emitter = new Emitter(this.#ground);
     this.#timeline = new Timeline(this.#ground.clock, current, next);
   }
 
   async run(): Promise<ReplaceResult> {
     const dispose: (() => void)[] = [];
     try {
-      if (this.current !== undefined) {
+      if (this.current !== undefined && isServing(this.current.state)) {
         const { gate, gateDeadline: deadline, onNextFailed: onFailed } = this.o;
         const after = new NextAllocWatcher(this.next, { gate, deadline, onFailed }, this.next.env);
         this.#stop = this.current.beginStop({ reason: 'replaced', after });
@@ -59,15 +75,18 @@ export class Replacement {
 
   // ── what the next one does ──
 
-  /** Brings the next one up to healthy. In start-first order a next one that fails is taken away at once: the gate sees it. */
+  /** Brings the next one up to good health. A next one that fails is taken away at once: the gate sees it. */
   async #bringUp(): Promise<void> {
     const { signal } = this.#startCancel;
     try {
       if (this.current === undefined || this.o.order === 'start-first') await this.next.start({ signal });
       else await this.#startAfter(this.current, signal);
-      await this.next.until('healthy', { signal });
+      // Registered too is for the gate to ask. A registry that does not answer is no reason to take it away again.
+      await this.next.judged({ signal });
     } catch (error) {
-      if (!findError(error, 'ERR_DETACHED')) await this.#removeNext();
+      // Let go of: the previous one is not stopped for a successor that nobody brings up.
+      if (findError(error, 'ERR_DETACHED')) void this.#stop?.cancel();
+      else await this.#removeNext();
       throw error;
     }
   }
@@ -88,24 +107,40 @@ export class Replacement {
     const { next } = this;
     if (isBeforeStart(next.state)) await next.discard();
     else if (!isTerminal(next.state)) await next.stop({ reason: 'unhealthy' }).result;
-    if (isTerminal(next.state)) await next.destroy().catch(() => undefined);
+    if (isTerminal(next.state)) await this.#destroy(next);
+  }
+
+  async #destroy(alloc: AllocLifecycle): Promise<void> {
+    try {
+      await alloc.destroy();
+    } catch (error) {
+      const message = `What is left of alloc ${alloc.id} could not be removed; destroy() it again: ${messageOf(error)}`;
+      this.#emitter.warn(`alloc ${alloc.id}`, { code: 'remains', message });
+    }
   }
 
   // ── calling it off ──
 
   async #cancel(): Promise<void> {
-    const committed = this.o.order === 'start-first' && this.next.status().reached === 'healthy';
-    if (committed) return;
-    if (this.#stop !== undefined && this.current?.state !== 'unkillable') {
-      if ((await this.#stop.cancel()) === 'too-late') return;
-    }
+    if (this.next.status().reached === 'healthy' && this.o.order === 'start-first') return;
+    const called =
+      this.#stop !== undefined && this.current?.state !== 'unkillable' ? await this.#stop.cancel() : undefined;
+    if (called !== 'cancelled' && this.#committed) return;
     this.#startCancel.abort(this.#calledOff());
   }
 
-  /** Somebody wants the previous one gone for a reason of its own: a successor that does not serve yet goes with it (AL-5). */
+  /** Whether the commit point of RO-1 has been passed, so that there is no going back. */
+  get #committed(): boolean {
+    const verdict = this.current === undefined ? false : (COMMITTED[this.current.state] ?? false);
+    if (verdict !== 'once-next-starts') return verdict;
+    return this.o.order === 'stop-first' && !isBeforeStart(this.next.state);
+  }
+
+  /** A successor that does not serve yet goes with the previous one (AL-5); as the cure of an unhealthy one it stays. */
   #onBypass(): void {
     const reason = this.#stop?.reason;
     if (reason === 'replaced' || reason === 'unhealthy' || this.next.status().reached === 'healthy') return;
+    this.#unwanted = true;
     this.#startCancel.abort(this.#calledOff());
   }
 
@@ -122,47 +157,50 @@ export class Replacement {
   // ── what came of it ──
 
   async #conclude(up: Promise<Up>): Promise<ReplaceResult> {
+    const { current, next } = this;
     const stop = await this.#stop?.result;
-    switch (stop?.outcome) {
-      case 'kept':
-      case 'cancelled':
-        return this.#kept(stop, up);
-      case 'detached':
-        return this.#result('detached', this.current, stop);
-      case 'stopped':
-        if (this.#startCancel.signal.aborted) return this.#ended('stopped', stop, await up);
-        break;
-      case 'unkillable':
-      case undefined:
-        break;
-    }
-    const { error } = await up;
-    if (findError(error, 'ERR_DETACHED')) return this.#result('detached', this.next, stop);
-    if (error !== undefined) return this.#ended('failed', stop, { error });
-    if (this.current !== undefined && isTerminal(this.current.state))
-      await this.current.destroy().catch(() => undefined);
-    return this.#result('replaced', this.next, stop);
-  }
-
-  async #kept(stop: AllocStopReport, up: Promise<Up>): Promise<ReplaceResult> {
+    if (stop?.outcome === 'detached') return this.#result('detached', stop);
+    const kept = stop?.outcome === 'kept' || stop?.outcome === 'cancelled';
     // A next one that failed has said why already; one that is late is called off now.
-    this.#startCancel.abort(stop.gate?.cause ?? this.#calledOff());
+    if (kept) this.#startCancel.abort(whyKept(stop) ?? this.#calledOff());
     const { error } = await up;
-    const cause = isHandoverError(error) && !isHandoverError(error, 'ERR_ALLOC_ENDED') ? error : undefined;
-    return this.#result('kept-previous', this.current, stop, cause ?? stop.gate?.cause ?? this.#calledOff());
+    if (findError(error, 'ERR_DETACHED')) return this.#result('detached', stop);
+    if (kept) {
+      // It may have come up, and been lost again.
+      await this.#removeNext();
+      const cause = causeOf(error, stop) ?? this.#calledOff();
+      return this.#result(this.#keptAs(), stop, cause);
+    }
+    if (error !== undefined) {
+      const stopped = this.#unwanted && stop?.outcome === 'stopped';
+      return this.#result(stopped ? 'stopped' : 'failed', stop, isHandoverError(error) ? error : undefined);
+    }
+    if (isTerminal(next.state)) return this.#lostAtTheEnd(stop);
+    if (current !== undefined && isTerminal(current.state)) await this.#destroy(current);
+    return this.#result('replaced', stop);
   }
 
-  #ended(outcome: 'stopped' | 'failed', stop: AllocStopReport | undefined, { error }: Up): ReplaceResult {
-    const cause = isHandoverError(error) ? error : undefined;
-    return this.#result(outcome, undefined, stop, cause);
+  /** The previous one was kept, unless it has ended or was told to end since. */
+  #keptAs(): 'kept-previous' | 'stopped' | 'failed' {
+    const { current } = this;
+    if (current?.stopping !== undefined) return 'stopped';
+    return current !== undefined && isServing(current.state) ? 'kept-previous' : 'failed';
   }
 
-  #result(
-    outcome: ReplaceResult['outcome'],
-    serving: AllocLifecycle | undefined,
-    stop: AllocStopReport | undefined,
-    cause?: HandoverError,
-  ): ReplaceResult {
+  /** The next one came up, and ended before the previous one had. */
+  async #lostAtTheEnd(stop: AllocStopReport | undefined): Promise<ReplaceResult> {
+    const error: unknown = await this.next.until('running').catch((reason: unknown) => reason);
+    await this.#destroy(this.next);
+    return this.#result('failed', stop, isHandoverError(error) ? error : undefined);
+  }
+
+  /** Whoever serves now; the next one goes before the previous. */
+  #serving(): AllocLifecycle | undefined {
+    return [this.next, this.current].find((alloc) => alloc !== undefined && isServing(alloc.state));
+  }
+
+  #result(outcome: ReplaceResult['outcome'], stop: AllocStopReport | undefined, cause?: HandoverError): ReplaceResult {
+    const serving = this.#serving();
     const facts = {
       outcome,
       ...(cause === undefined ? {} : { cause }),
@@ -170,7 +208,20 @@ export class Replacement {
       ...this.#timeline.close(stop),
     };
     const view = serving && viewOf(serving.status());
-    new Emitter<'replace'>(this.#ground).emit('replace:ended', { result: { ...facts, serving: view } });
+    this.#emitter.emit('replace:ended', { result: { ...facts, serving: view } });
     return { ...facts, serving };
   }
+}
+
+/** Why the previous one was kept. Of a next one that never ran, its gate knows more than its end. */
+function causeOf(error: unknown, stop: AllocStopReport): HandoverError | undefined {
+  const neverRan = isHandoverError(error, 'ERR_ALLOC_ENDED') && ['discarded', 'rejected'].includes(error.details.state);
+  return isHandoverError(error) && !neverRan ? error : whyKept(stop);
+}
+
+/** What the stop itself says: its gate was missed, or it was called off because nothing could be deregistered. */
+function whyKept({ gate, tasks }: AllocStopReport): HandoverError | undefined {
+  const warnings = tasks.flatMap((task) => task.warnings);
+  const byItself = warnings.some(({ code }) => code === 'stop-called-off');
+  return gate?.cause ?? (byItself ? warnings.find(({ error }) => error !== undefined)?.error : undefined);
 }

@@ -97,9 +97,8 @@ export class Timeline {
  * Whether clients get an answer from the alloc, as far as we can tell: it is registered where it has services, passes
  * where it has checks, or else simply runs. Without services it serves up to its first signal.
  */
-function canBeReached({ state, registered, health }: AllocStatus, { spec }: AllocLifecycle): boolean {
-  if ((spec.services ?? []).length > 0 && registered.length > 0) return isServing(state) || state === 'draining';
+function canBeReached({ state, registered, health }: AllocStatus, { env, spec }: AllocLifecycle): boolean {
   if (!isServing(state) && state !== 'draining') return false;
-  if ((spec.services ?? []).length > 0) return false;
+  if (env.registrar !== undefined && (spec.services ?? []).length > 0) return registered.length > 0;
   return (spec.health?.checks ?? []).length === 0 || health === 'passing';
 }
