@@ -7,6 +7,7 @@ export { DockerDriver, type DockerDriverOptions } from './driver.js';
 export type { DockerHandle, DockerState } from './driver-handle.js';
 export type { DockerPrepared } from './driver-prepared.js';
 export type { ImageLeases } from './driver-prestart.js';
+export { dockerImages } from './image-source.js';
 export type { DockerPort, DockerSpec } from './spec.js';
 export { dockerTarget } from './target.js';
 export type { DockerImage, DockerLike } from './types.js';

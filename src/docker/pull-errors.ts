@@ -16,20 +16,20 @@ const TEXTS: readonly Row[] = [
     reason: 'not-found-or-denied',
     text: /manifest unknown|manifest for \S+ not found|name unknown|pull access denied|repository does not exist|repository name not known/i,
   },
-  { reason: 'rate-limited', text: /toomanyrequests|too many requests|rate limit/i },
+  { reason: 'rate-limited', text: /toomanyrequests|too many requests|rate limit|HTTP 429/i },
   {
     reason: 'no-platform',
     text: /no matching manifest for|no match for platform|does not (?:match|provide) the specified platform|cannot be used on this platform/i,
   },
   {
     reason: 'registry-unavailable',
-    text: /dial (?:tcp|udp)|connection (?:refused|reset)|broken pipe|no such host|no route to host|network is unreachable|timeout|timed out|deadline exceeded|request canceled|\bEOF\b|server misbehaving|name resolution|HTTP response to HTTPS|x509:|tls:|unexpected HTTP status: 5\d\d|bad gateway|service unavailable|internal server error/i,
+    text: /dial (?:tcp|udp)|connection (?:refused|reset)|broken pipe|no such host|no route to host|network is unreachable|timeout|timed out|deadline exceeded|request canceled|\bEOF\b|server misbehaving|name resolution|HTTP response to HTTPS|x509:|tls:|HTTP (?:status: )?5\d\d|bad gateway|service unavailable|internal server error/i,
   },
   {
     reason: 'unauthorized',
-    text: /no basic auth credentials|unauthorized|authentication required|authorization token has expired|incorrect username or password|\b401\b/i,
+    text: /no basic auth credentials|unauthorized|authentication required|authorization token has expired|incorrect username or password|HTTP 401/i,
   },
-  { reason: 'not-found-or-denied', text: /\bdenied\b|\bforbidden\b/i },
+  { reason: 'not-found-or-denied', text: /\bdenied\b|\bforbidden\b|HTTP 40[34]/i },
   { reason: 'invalid-reference', text: /invalid reference format|invalid tag format|invalid repository name/i },
 ];
 

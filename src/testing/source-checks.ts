@@ -81,15 +81,15 @@ const FETCH_CHECKS: readonly Check<SourceBench>[] = [
   [
     'IC-10 S3 what the origin does not know ends as not-found-or-denied, once and for all, with nothing left',
     async (bench) => {
-      const before = await bench.ids();
+      const missing = bench.options.missing();
       await assert.rejects(
-        bench.fetch(bench.options.missing()),
+        bench.fetch(missing),
         (error) =>
           isHandoverError(error, 'ERR_PULL_FAILED') &&
           error.details.reason === 'not-found-or-denied' &&
           !error.retryable,
       );
-      assert.deepEqual(await bench.ids(), before);
+      assert.ok(!(await bench.references()).includes(bench.source.normalise(missing).key));
     },
   ],
   [
@@ -190,7 +190,6 @@ function aborted(hanging: () => Promise<string>): Check<SourceBench> {
   return [
     'G-4 an abort in the middle of fetch() rejects with its reason and leaves nothing half there',
     async (bench) => {
-      const before = await bench.ids();
       const reference = await hanging();
       const controller = new AbortController();
       const begun = deferred();
@@ -199,7 +198,7 @@ function aborted(hanging: () => Promise<string>): Check<SourceBench> {
       controller.abort(REASON);
       await assert.rejects(fetch, REASON);
       assert.equal(await bench.find(reference), undefined);
-      assert.deepEqual(await bench.ids(), before);
+      assert.ok(!(await bench.references()).includes(bench.source.normalise(reference).key));
     },
   ];
 }

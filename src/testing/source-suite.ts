@@ -93,6 +93,11 @@ export class SourceBench {
     return (await this.settle(this.source.list({}))).map(({ id }) => id);
   }
 
+  /** Every name of everything that is present. */
+  async references(): Promise<readonly string[]> {
+    return (await this.settle(this.source.list({}))).flatMap(({ references }) => references);
+  }
+
   /** Takes away what the check fetched. */
   async clear(): Promise<void> {
     for (const reference of this.#fetched) await this.remove(reference).catch(() => undefined);

@@ -88,6 +88,16 @@ const ROWS: readonly Row[] = [
     reason: 'unauthorized',
   },
   {
+    why: 'a bare 403',
+    text: 'error parsing HTTP 403 response body: unexpected end of JSON input: ""',
+    reason: 'not-found-or-denied',
+  },
+  {
+    why: 'a bare 429',
+    text: 'error parsing HTTP 429 response body: unexpected end of JSON input: ""',
+    reason: 'rate-limited',
+  },
+  {
     why: 'expired credentials',
     text: 'denied: Your authorization token has expired. Reauthenticate and try again.',
     reason: 'unauthorized',
