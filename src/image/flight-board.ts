@@ -6,10 +6,6 @@ export class FlightBoard<A extends Artifact> {
   readonly #byKey = new Map<string, Flight<A>>();
   readonly #byReference = new Map<string, Set<Flight<A>>>();
 
-  get size(): number {
-    return this.#byKey.size;
-  }
-
   get all(): readonly Flight<A>[] {
     return [...this.#byKey.values()];
   }

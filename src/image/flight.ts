@@ -197,9 +197,10 @@ export class Flight<A extends Artifact> {
   }
 
   async #attemptOnce(): Promise<void> {
-    const ticket = this.#deck.queue.enter(this.#priority, () => this.#report({ phase: 'queued', bytes: { done: 0 } }));
+    const inLine = (): void => this.#report({ phase: 'queued', bytes: { done: 0 } });
+    const ticket = this.#deck.queue.enter(this.#priority, inLine);
     this.#ticket = ticket;
-    this.#report({ phase: 'queued', bytes: { done: 0 } });
+    if (ticket.position() !== undefined) inLine();
     try {
       const waited = await abortable(ticket.slot, this.#stop.signal);
       this.#machine.send('start');
@@ -235,6 +236,7 @@ export class Flight<A extends Artifact> {
   async #fetch(): Promise<void> {
     const { clock, source, pull } = this.#deck;
     const grace = formatDuration(pull.abortGrace);
+    this.#report({ phase: 'resolving', bytes: { done: 0 } });
     const order: FetchOrder = {
       clock,
       source,

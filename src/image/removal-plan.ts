@@ -20,19 +20,22 @@ export function removableNames(
 }
 
 /**
- * The names that came with a fetch: the one that was fetched, and the fixed names (digests) of its repository that
- * were not there before.
+ * The names that came with a fetch: the one that was fetched, and the fixed names (digests) of its repository. These are
+ * not new if the content was known by them before, or goes by another's moving name of that repository, which brought
+ * them along.
  *
  * @param known - names that the content had before, as far as they are known
+ * @param isOurs - whether this coordinator brought a name earlier
  */
 export function broughtNames(
   artifact: Artifact,
   fetched: NormalisedReference,
   known: readonly string[],
+  isOurs: (reference: string) => boolean,
   normalise: (reference: string) => NormalisedReference,
 ): readonly string[] {
-  const digests = artifact.references
-    .map(normalise)
-    .filter((name) => !name.floating && name.repository === fetched.repository && !known.includes(name.key));
+  const kin = artifact.references.map(normalise).filter((name) => name.repository === fetched.repository);
+  const shared = kin.some((name) => name.floating && name.key !== fetched.key && !isOurs(name.key));
+  const digests = shared ? [] : kin.filter((name) => !name.floating && !known.includes(name.key));
   return [fetched.key, ...digests.map((name) => name.key)];
 }

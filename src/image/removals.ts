@@ -52,11 +52,6 @@ export class Removals<A extends Artifact> {
     this.#timers = new HeapTimer(deck.clock);
   }
 
-  /** Removals that are planned or running; 0 when nothing is going on. */
-  get size(): number {
-    return this.#timers.size + this.#queue.size + this.#queue.pending + this.#untagging.size;
-  }
-
   /** The removal of a reference that is under way, if any: a flight of it has to wait (IC-16). */
   of(reference: string): Promise<void> | undefined {
     return this.#untagging.get(reference);

@@ -38,10 +38,6 @@ export class Shelf<A extends Artifact> {
     this.#deck = deck;
   }
 
-  get size(): number {
-    return this.#records.size + this.#byKey.size + this.#byOwner.size;
-  }
-
   get records(): readonly ImageRecord<A>[] {
     return [...this.#records.values()];
   }
@@ -89,7 +85,8 @@ export class Shelf<A extends Artifact> {
     const record = this.#recordOf(artifact, found);
     if (o.brought) {
       const normalise = (reference: string): NormalisedReference => this.#deck.source.normalise(reference);
-      for (const name of broughtNames(artifact, found.name, known, normalise)) record.ours.set(name, found.platform);
+      const names = broughtNames(artifact, found.name, known, (name) => record.ours.has(name), normalise);
+      for (const name of names) record.ours.set(name, found.platform);
     }
     const leases = o.waiters.map((request) => this.#lease(record, artifact, request));
     const moved = record.send(leases.length > 0 ? 'bind' : 'land');

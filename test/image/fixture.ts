@@ -1,0 +1,32 @@
+import { type HandoverEvent, ImageCoordinator, type PullOptions, type RemovalOptions } from 'handover';
+import { FakeClock } from 'handover/testing';
+import { ScriptedSource } from './scripted-source.js';
+
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+
+export interface Fixture {
+  readonly clock: FakeClock;
+  readonly source: ScriptedSource;
+  readonly images: ImageCoordinator;
+  readonly events: HandoverEvent[];
+  /** `changed:held`, `kept:image-in-use`, `lost`, `warning:abort-ignored`, … ; progress left out. */
+  told(): readonly string[];
+}
+
+/** A coordinator over a scripted engine; the registry knows redis:7 as sha256:a and redis:8 as sha256:b. */
+export function fixture(o: { removal?: RemovalOptions; pull?: PullOptions } = {}): Fixture {
+  const clock = new FakeClock();
+  const source = new ScriptedSource();
+  source.registry.set('redis:7', 'sha256:a').set('redis:8', 'sha256:b').set('redis:latest', 'sha256:b');
+  const events: HandoverEvent[] = [];
+  const images = new ImageCoordinator({ source, ...o }, { clock, onEvent: (event) => void events.push(event) });
+  return { clock, source, images, events, told: () => events.flatMap(tell) };
+}
+
+function tell(event: HandoverEvent): readonly string[] {
+  if (event.type === 'image:changed') return [`changed:${event.image.state}`];
+  if (event.type === 'image:kept') return [`kept:${event.reason.code}`];
+  if (event.type === 'image:lost') return [`lost:${event.owners.join()}`];
+  return event.type === 'warning' ? [`warning:${event.reason.code}`] : [];
+}

@@ -1,0 +1,292 @@
+import type { PullReason } from 'handover';
+import { describe, expect, it } from 'vitest';
+import { type Fixture, fixture, MINUTE, SECOND } from './fixture.js';
+import { pullError, type Step, untilAborted } from './scripted-source.js';
+
+/** Every fetch fails like this. */
+function failing(reason: PullReason, retryable: boolean): (step: Step) => void {
+  return ({ line }) => {
+    if (line.startsWith('fetch')) throw pullError(line, reason, retryable);
+  };
+}
+
+/** When each fetch of redis:7 came, in ms of the clock. */
+function fetchTimes({ source, clock }: Fixture): number[] {
+  const times: number[] = [];
+  const { before } = source;
+  source.before = (step) => {
+    if (step.line === 'fetch redis:7') times.push(clock.now());
+    return before(step);
+  };
+  return times;
+}
+
+describe('IC-9 retries', () => {
+  it.each<PullReason>(['not-found-or-denied', 'unauthorized', 'no-space', 'no-platform', 'invalid-reference'])(
+    'IC-9 cases C12 C13 %s is permanent: one attempt, no gate',
+    async (reason) => {
+      const { images, source, clock } = fixture();
+      source.before = failing(reason, false);
+      for (const times of [1, 2]) {
+        await expect(images.acquire('redis:7', { owner: 'a' })).rejects.toMatchObject({
+          details: { reason, attempts: 1 },
+        });
+        expect(source.count('fetch redis:7')).toBe(times);
+      }
+      expect(clock.pending).toBe(0);
+    },
+  );
+
+  it('IC-9 case C15 what may pass is tried 5 times, 1 s doubling with full jitter, and nothing is removed between', async () => {
+    const all = fixture();
+    all.source.before = failing('registry-unavailable', true);
+    const times = fetchTimes(all);
+    await expect(all.clock.until(all.images.acquire('redis:7', { owner: 'a' }))).rejects.toMatchObject({
+      details: { reason: 'registry-unavailable', attempts: 5 },
+      retryable: true,
+    });
+    expect(times).toHaveLength(5);
+    times.slice(1).forEach((at, i) => {
+      expect(at - times[i]!).toBeGreaterThan(0);
+      expect(at - times[i]!).toBeLessThanOrEqual(SECOND * 2 ** i);
+    });
+    expect(all.source.calls.filter((call) => call.startsWith('remove'))).toEqual([]);
+  });
+
+  it('IC-9 IC-10 case C14 rate-limited waits a minute, doubling; a time that the registry named is kept to', async () => {
+    const all = fixture({ pull: { attempts: 3 } });
+    all.source.before = failing('rate-limited', true);
+    const times = fetchTimes(all);
+    await expect(all.clock.until(all.images.acquire('redis:7', { owner: 'a' }))).rejects.toBeDefined();
+    expect(times).toEqual([0, MINUTE, 3 * MINUTE]);
+  });
+
+  it('IC-9 what is not classified may pass: it is tried again', async () => {
+    const { images, source, clock } = fixture();
+    let calls = 0;
+    source.before = ({ line }) => {
+      if (line.startsWith('fetch') && ++calls === 1) throw new Error('ECONNRESET');
+    };
+    await expect(clock.until(images.acquire('redis:7', { owner: 'a' }))).resolves.toMatchObject({
+      imageId: 'sha256:a',
+    });
+    expect(calls).toBe(2);
+  });
+
+  it('IC-12 while it waits for the next attempt the progress says why and until when', async () => {
+    const { images, source, clock } = fixture();
+    source.before = failing('rate-limited', true);
+    const asked = images.acquire('redis:7', { owner: 'a' });
+    await clock.advance(SECOND);
+    expect(images.explain('redis:7')).toMatchObject({
+      state: 'pulling',
+      waiters: ['a'],
+      progress: {
+        phase: 'retrying',
+        attempt: 1,
+        retryAt: clock.wall() + 59 * SECOND,
+        lastError: { code: 'ERR_PULL_FAILED' },
+      },
+      lastError: { code: 'ERR_PULL_FAILED' },
+    });
+    source.before = () => undefined;
+    await clock.until(asked);
+  });
+
+  it('IC-9 retryNow ends the wait between attempts', async () => {
+    const { images, source, clock } = fixture();
+    source.before = failing('rate-limited', true);
+    const asked = images.acquire('redis:7', { owner: 'a' });
+    await clock.advance(0);
+    source.before = () => undefined;
+    images.retryNow('redis:7');
+    await expect(asked).resolves.toBeDefined();
+    expect(clock.now()).toBe(0);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('IC-9 a place in the queue is not kept while it waits for the next attempt', async () => {
+    const { images, source, clock } = fixture({ pull: { concurrency: 1 } });
+    source.before = ({ line }) => {
+      if (line === 'fetch redis:7') throw pullError(line, 'rate-limited', true);
+    };
+    const stuck = images.acquire('redis:7', { owner: 'a', timeout: '1s' });
+    await clock.advance(0);
+    await expect(images.acquire('redis:8', { owner: 'b' })).resolves.toBeDefined();
+    await expect(clock.until(stuck)).rejects.toBeDefined();
+  });
+});
+
+describe('IC-9 the gate', () => {
+  async function failed() {
+    const all = fixture({ pull: { attempts: 2 } });
+    all.source.before = failing('registry-unavailable', true);
+    await expect(all.clock.until(all.images.acquire('redis:7', { owner: 'a' }))).rejects.toBeDefined();
+    all.source.calls.length = 0;
+    return all;
+  }
+
+  it('S16 closed after the attempts: the answer carries the last cause and the time, without a fetch', async () => {
+    const { images, source, clock } = await failed();
+    await expect(images.acquire('redis:7', { owner: 'a' })).rejects.toMatchObject({
+      code: 'ERR_PULL_FAILED',
+      details: { reason: 'registry-unavailable', retryAt: clock.wall() + 10 * SECOND },
+      retryable: true,
+    });
+    expect(source.count('fetch redis:7')).toBe(0);
+    expect(images.explain('redis:7')).toMatchObject({ state: 'absent', lastError: { code: 'ERR_PULL_FAILED' } });
+  });
+
+  it('S16 it lets one attempt through, then closes for twice as long, at most 5 minutes', async () => {
+    const { images, source, clock } = await failed();
+    const waits: number[] = [];
+    for (let i = 0; i < 7; i += 1) {
+      const error = await images.acquire('redis:7', { owner: 'a' }).catch((caught: unknown) => caught);
+      const { retryAt } = (error as { details: { retryAt: number } }).details;
+      waits.push((retryAt - clock.wall()) / SECOND);
+      await clock.advance(retryAt - clock.wall());
+      await expect(images.acquire('redis:7', { owner: 'a' })).rejects.toMatchObject({ details: { attempts: 1 } });
+    }
+    expect(waits).toEqual([10, 20, 40, 80, 160, 300, 300]);
+    expect(source.count('fetch redis:7')).toBe(7);
+  });
+
+  it('S17 success and retryNow clear it', async () => {
+    const { images, source, clock } = await failed();
+    images.retryNow('redis:7');
+    await expect(clock.until(images.acquire('redis:7', { owner: 'a' }))).rejects.toMatchObject({
+      details: { attempts: 2 },
+    });
+    await clock.advance(10 * SECOND);
+    source.before = () => undefined;
+    await images.acquire('redis:7', { owner: 'a' });
+    source.wipe('sha256:a');
+    source.before = failing('registry-unavailable', true);
+    await expect(clock.until(images.acquire('redis:7', { owner: 'a' }))).rejects.toMatchObject({
+      details: { attempts: 2 },
+    });
+  });
+
+  it('IC-9 what is present is not gated, nor is another reference', async () => {
+    const { images, source } = await failed();
+    source.before = () => undefined;
+    await expect(images.acquire('redis:8', { owner: 'a' })).resolves.toBeDefined();
+    source.put('redis:7', 'sha256:a');
+    await expect(images.acquire('redis:7', { owner: 'a' })).resolves.toBeDefined();
+  });
+
+  it('IC-9 whoever holds a deadline keeps trying through the gate until it', async () => {
+    const { images, source, clock } = await failed();
+    const patient = images.acquire('redis:7', { owner: 'a', timeout: '10m' });
+    await clock.advance(MINUTE);
+    expect(source.count('fetch redis:7')).toBe(2);
+    source.before = () => undefined;
+    await expect(clock.until(patient)).resolves.toMatchObject({ imageId: 'sha256:a' });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('IC-9 a deadline that passes names the last cause; a permanent failure ends the wait at once', async () => {
+    const { images, source, clock } = await failed();
+    await expect(clock.until(images.acquire('redis:7', { owner: 'a', timeout: '25s' }))).rejects.toMatchObject({
+      details: { reason: 'timed-out' },
+      cause: { details: { reason: 'registry-unavailable' } },
+    });
+    expect(clock.now()).toBeLessThan(MINUTE);
+    source.before = failing('unauthorized', false);
+    await expect(clock.until(images.acquire('redis:7', { owner: 'a', timeout: '10m' }))).rejects.toMatchObject({
+      details: { reason: 'unauthorized' },
+    });
+    expect(clock.pending).toBe(0);
+  });
+
+  it('IC-9 retryNow wakes a caller who waits at the gate', async () => {
+    const { images, source, clock } = await failed();
+    const patient = images.acquire('redis:7', { owner: 'a', timeout: '10m' });
+    await clock.advance(SECOND);
+    source.before = () => undefined;
+    images.retryNow('redis:7');
+    await expect(patient).resolves.toBeDefined();
+  });
+});
+
+describe('IC-8 limits', () => {
+  const hang = ({ line, call }: Step) => (line.startsWith('fetch') ? untilAborted(call) : undefined);
+
+  it('S23 beginTimeout: no sign of life at all', async () => {
+    const { images, source, clock } = fixture({ pull: { attempts: 1 } });
+    source.before = hang;
+    const asked = images.acquire('redis:7', { owner: 'a' });
+    asked.catch(() => undefined);
+    await clock.advance(5 * MINUTE - 1);
+    expect(images.explain('redis:7').state).toBe('pulling');
+    await clock.advance(1);
+    await expect(asked).rejects.toMatchObject({
+      details: { reason: 'timed-out', limit: 'beginTimeout', attempts: 1 },
+      retryable: true,
+    });
+  });
+
+  it.each([
+    { phase: 'downloading', stalls: true },
+    { phase: 'resolving', stalls: true },
+    { phase: 'extracting', stalls: false },
+    { phase: 'queued', stalls: false },
+  ] as const)('S19 S20 case C7 silence while $phase ends the attempt: $stalls', async ({ phase, stalls }) => {
+    const { images, source, clock } = fixture({ pull: { attempts: 1, stallTimeout: '1m' } });
+    source.before = (step) => {
+      if (!step.line.startsWith('fetch')) return undefined;
+      step.onProgress({ phase, bytes: { done: 1 } });
+      clock.timer(30 * SECOND, () => step.onProgress({ phase, bytes: { done: 2 } }));
+      return untilAborted(step.call);
+    };
+    const asked = images.acquire('redis:7', { owner: 'a' });
+    asked.catch(() => undefined);
+    await clock.advance(90 * SECOND - 1);
+    expect(images.explain('redis:7').state).toBe('pulling');
+    await clock.advance(1);
+    expect(images.explain('redis:7').state).toBe(stalls ? 'absent' : 'pulling');
+    if (stalls) {
+      await expect(asked).rejects.toMatchObject({ details: { reason: 'stalled', limit: 'stallTimeout' } });
+    }
+    await images.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('S22 slow but moving is no stall', async () => {
+    const { images, source, clock } = fixture({ pull: { attempts: 1, stallTimeout: '1m' } });
+    source.before = async (step) => {
+      if (!step.line.startsWith('fetch')) return;
+      for (let done = 1; done < 100; done += 1) {
+        step.onProgress({ phase: 'downloading', bytes: { done } });
+        await new Promise<void>((resolve) => clock.timer(59 * SECOND, resolve));
+      }
+    };
+    await expect(clock.until(images.acquire('redis:7', { owner: 'a' }))).resolves.toBeDefined();
+  });
+
+  it('IC-8 timeout bounds the whole pull, retries included; it belongs to the flight', async () => {
+    const { images, source, clock } = fixture({ pull: { timeout: '30s', beginTimeout: '12s' } });
+    source.before = hang;
+    const both = [images.acquire('redis:7', { owner: 'a' }), images.acquire('redis:7', { owner: 'b' })];
+    const results = await clock.until(Promise.allSettled(both));
+    for (const result of results) {
+      expect(result).toMatchObject({
+        reason: { details: { reason: 'timed-out', limit: 'timeout' }, cause: { details: { limit: 'beginTimeout' } } },
+      });
+    }
+    expect(clock.now()).toBe(30 * SECOND);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('IC-8 a stall is tried again, and a late acquire after it starts a fresh pull', async () => {
+    const { images, source, clock } = fixture({ pull: { attempts: 2, beginTimeout: '1m' } });
+    source.before = hang;
+    await expect(clock.until(images.acquire('redis:7', { owner: 'a' }))).rejects.toMatchObject({
+      details: { attempts: 2 },
+    });
+    source.before = () => undefined;
+    await clock.advance(10 * SECOND);
+    await expect(images.acquire('redis:7', { owner: 'a' })).resolves.toBeDefined();
+    expect(source.count('fetch redis:7')).toBe(3);
+  });
+});

@@ -1,0 +1,182 @@
+import type { Call, ImageCoordinator, ImageLease } from 'handover';
+import type { FakeClock } from 'handover/testing';
+import { pullError, ScriptedSource, type Step } from '../image/scripted-source.js';
+
+/** How one call of the source behaves. */
+export interface Behaviour {
+  /** ms until it takes effect. */
+  readonly latency: number;
+  /** `lie`: ends well without having done anything. `late-fail`: does it, then fails. `deaf`: ignores its abort. */
+  readonly kind: 'ok' | 'fail' | 'fatal' | 'lie' | 'late-fail' | 'deaf';
+}
+
+const GRACE = 5_000;
+
+/**
+ * A scripted engine that watches over what the coordinator does to it. Each rule that is broken goes to `broken`; the
+ * test fails with the list.
+ */
+export class ImageWorld {
+  readonly source = new ScriptedSource();
+  readonly broken: string[] = [];
+  readonly leases = new Set<ImageLease>();
+  /** Who gave a name its present meaning; `unclear` when both were at it at once. */
+  readonly #namedBy = new Map<string, 'us' | 'stranger' | 'unclear'>();
+  /** Content that is gone, by whom. */
+  readonly #goneBy = new Map<string, 'us' | 'stranger'>();
+  readonly #fetching = new Map<string, { abortedAt: number | undefined }[]>();
+  /** What the last look at a name said. */
+  readonly #seen = new Map<string, string | undefined>();
+  readonly #behaviours: readonly Behaviour[];
+  readonly #clock: FakeClock;
+  #next = 0;
+  /** Unset once it closes: a call that it had to leave behind is nobody's fault any more. */
+  images: ImageCoordinator | undefined;
+
+  constructor(clock: FakeClock, behaviours: readonly Behaviour[]) {
+    this.#clock = clock;
+    this.#behaviours = behaviours;
+    this.#guardFind();
+    this.#guardFetch();
+    this.#guardRemove();
+    this.source.before = (step) => this.#delay(step);
+  }
+
+  /** A stranger gives a name to content. */
+  strangerPuts(name: string, id: string): void {
+    const before = new Map(this.source.names);
+    this.source.put(name, id);
+    for (const [touched, target] of this.source.names) {
+      if (before.get(touched) === target) continue;
+      const shared = (this.#named(touched) ?? 'stranger') !== 'stranger' || this.#pulling(name);
+      this.#namedBy.set(touched, shared ? 'unclear' : 'stranger');
+    }
+    this.#goneBy.delete(id);
+  }
+
+  /** A stranger deletes content, by force if need be. */
+  strangerWipes(id: string): void {
+    if (this.source.artifact(id) === undefined) return;
+    for (const [name, target] of this.source.names) if (target === id) this.#namedBy.set(name, 'unclear');
+    this.source.wipe(id);
+    this.#goneBy.set(id, 'stranger');
+  }
+
+  /** A lease was given. */
+  took(lease: ImageLease): void {
+    this.leases.add(lease);
+    if (this.source.artifact(lease.imageId) === undefined && this.#goneBy.get(lease.imageId) !== 'stranger') {
+      this.broken.push(`a lease on ${lease.imageId}, which we deleted`);
+    }
+  }
+
+  #named(name: string): 'us' | 'stranger' | 'unclear' | undefined {
+    return this.#namedBy.get(name);
+  }
+
+  #pulling(name: string): boolean {
+    return this.images?.explain(name).progress !== undefined;
+  }
+
+  #guardFind(): void {
+    const find = this.source.find.bind(this.source);
+    this.source.find = async (name, call) => {
+      const found = await find(name, call);
+      this.#seen.set(name, found?.id);
+      return found;
+    };
+  }
+
+  #guardFetch(): void {
+    const fetch = this.source.fetch.bind(this.source);
+    this.source.fetch = async (name, call) => {
+      const others = this.#fetching.get(name) ?? [];
+      const overlap = others.filter(({ abortedAt }) => this.#clock.now() < (abortedAt ?? Infinity) + GRACE);
+      if (overlap.length > 0) this.broken.push(`two fetches of ${name} at once`);
+      const mine: { abortedAt: number | undefined } = { abortedAt: undefined };
+      const note = (): void => void (mine.abortedAt = this.#clock.now());
+      call.signal?.addEventListener('abort', note);
+      this.#fetching.set(name, [...others, mine]);
+      const before = new Map(this.source.names);
+      try {
+        await fetch(name, call);
+      } finally {
+        call.signal?.removeEventListener('abort', note);
+        this.#fetching.set(
+          name,
+          (this.#fetching.get(name) ?? []).filter((other) => other !== mine),
+        );
+        for (const [touched, target] of this.source.names) {
+          if (before.get(touched) === target && !this.#leftover(touched, name)) continue;
+          if (this.#named(touched) === undefined) this.#namedBy.set(touched, 'us');
+          else if (this.#named(touched) === 'stranger') this.#namedBy.set(touched, 'unclear');
+        }
+      }
+    };
+  }
+
+  /** A digest that a stranger's tag left behind, and that our fetch brings once more: nobody can tell whose it is. */
+  #leftover(digest: string, fetched: string): boolean {
+    const id = this.source.names.get(fetched);
+    const tags = [...this.source.names].filter(([name, target]) => target === id && name.startsWith('app:'));
+    return digest.includes('@') && this.source.names.get(digest) === id && tags.every(([name]) => name === fetched);
+  }
+
+  #guardRemove(): void {
+    const drop = this.source.drop.bind(this.source);
+    this.source.drop = (name) => {
+      const id = this.source.names.get(name);
+      // Between our look and our call a stranger may move the name; nothing can be done about that.
+      if (id !== undefined && this.#seen.get(name) === id && this.images !== undefined)
+        this.#judge(name, id, this.images);
+      const before = new Map(this.source.names);
+      drop(name);
+      for (const gone of before.keys()) if (!this.source.names.has(gone)) this.#namedBy.delete(gone);
+      if (id !== undefined && this.source.artifact(id) === undefined) this.#goneBy.set(id, 'us');
+    };
+  }
+
+  #judge(name: string, id: string, images: ImageCoordinator): void {
+    if ([...this.leases].some(({ imageId }) => imageId === id)) this.broken.push(`${name} taken from held ${id}`);
+    if (this.#named(name) === 'stranger') this.broken.push(`${name} was a stranger's`);
+    if (images.explain(id).state !== 'removing') this.broken.push(`${name} taken away outside a removal of ${id}`);
+    if ((this.source.usersOf.get(id) ?? []).length > 0) this.broken.push(`${id} was in use`);
+  }
+
+  async #delay(step: Step): Promise<void> {
+    const { latency, kind } = this.#behaviours[this.#next++ % this.#behaviours.length]!;
+    await this.#wait(latency, kind === 'deaf' ? {} : step.call);
+    const fetching = step.line.startsWith('fetch');
+    const name = step.line.split(' ')[1]!;
+    if (kind === 'fail') throw fetching ? pullError(name, 'registry-unavailable', true) : new Error('HTTP 500');
+    if (kind === 'fatal' && fetching) throw pullError(name, 'unauthorized', false);
+    if (kind === 'late-fail' && fetching) {
+      const id = this.source.registry.get(name);
+      if (id !== undefined) this.source.put(name, id);
+      throw new Error('socket closed');
+    }
+    if (kind === 'late-fail' && step.line.startsWith('remove')) {
+      if (this.source.usersOf.get(this.source.names.get(name) ?? '') === undefined) this.source.drop(name);
+      throw new Error('socket closed');
+    }
+    if (kind === 'lie' && fetching) {
+      const id = this.source.registry.get(name);
+      if (id !== undefined) throw pullError(name, 'corrupt-stream', true);
+    }
+  }
+
+  #wait(ms: number, { signal }: Call): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        cancel();
+        reject(signal?.reason as Error);
+      };
+      const cancel = this.#clock.timer(ms, () => {
+        signal?.removeEventListener('abort', stop);
+        resolve();
+      });
+      if (signal?.aborted === true) stop();
+      else signal?.addEventListener('abort', stop, { once: true });
+    });
+  }
+}
