@@ -106,9 +106,11 @@ export class FakeImages implements ArtifactSource {
     if (found === undefined) return 'absent';
     if (found.id === referenceOrId) return this.#drop(found);
     const { key, repository } = this.normalise(referenceOrId);
-    const references = found.references.filter((name) => name !== key);
-    // As engines do it: a digest alone does not keep content whose last tag was taken away.
-    if (references.every((name) => name.startsWith(`${repository}@`))) return this.#drop(found);
+    const others = found.references.filter((name) => name !== key);
+    // As engines do it: the last tag of a repository takes the repository's digest along.
+    const tagged = others.some((name) => name.startsWith(`${repository}:`));
+    const references = tagged ? others : others.filter((name) => !name.startsWith(`${repository}@`));
+    if (references.length === 0) return this.#drop(found);
     this.#stored.set(found.id, { ...found, references });
     return 'untagged';
   }

@@ -124,6 +124,18 @@ describe('remove', () => {
     expect(await images.list({})).toEqual([]);
   });
 
+  it('IC-17 the last tag of one repository leaves the content to the others', async () => {
+    const { images, fetch } = registry();
+    const digest = `sha256:${HEX}`;
+    images.put('app:v1', { id: 'one', digest });
+    images.put('copy:v1', { id: 'one', digest });
+    await fetch('app:v1');
+    await fetch('copy:v1');
+    expect(await images.remove('app:v1', {})).toBe('untagged');
+    expect((await images.find('one', {}))?.references).toEqual(['copy:v1', `copy@${digest}`]);
+    expect(await images.remove('copy:v1', {})).toBe('removed');
+  });
+
   it('removes by id, whatever it is called', async () => {
     const { images, fetch } = registry();
     images.put('app:v1');
