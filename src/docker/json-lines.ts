@@ -7,7 +7,7 @@ export class CorruptStream extends Error {
 }
 
 /** No engine writes a line near this long: whatever does is no progress stream, and is not kept in memory. */
-const MAX_LINE_BYTES = 1024 * 1024;
+const MAX_LINE = 1024 * 1024;
 
 const NEWLINE = 0x0a;
 /** Enough of a bad line to recognise what sent it. */
@@ -28,14 +28,16 @@ export class JsonLines {
 
   /** @throws CorruptStream; then the stream is to be given up */
   push(chunk: Uint8Array): void {
-    let start = 0;
-    // A byte 0x0A is never a part of a longer UTF-8 character, so lines can be cut before they are decoded.
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      this.#hold(chunk, start, end);
+    // A byte 0x0A is never a part of a longer UTF-8 character: what ends with one can be decoded, all lines at once.
+    const end = chunk.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) {
+      this.#held.push(chunk.subarray(0, end));
       this.#flush();
-      start = end + 1;
     }
-    this.#hold(chunk, start, chunk.length);
+    if (end === chunk.length) return;
+    this.#held.push(chunk.subarray(end));
+    this.#heldBytes += chunk.length - end;
+    checkLength(this.#heldBytes);
   }
 
   /**
@@ -47,24 +49,19 @@ export class JsonLines {
     this.#flush();
   }
 
-  #hold(chunk: Uint8Array, start: number, end: number): void {
-    if (start === end) return;
-    this.#heldBytes += end - start;
-    if (this.#heldBytes > MAX_LINE_BYTES) {
-      throw new CorruptStream(`a line of the stream is longer than ${MAX_LINE_BYTES} bytes`);
-    }
-    this.#held.push(chunk.subarray(start, end));
-  }
-
   #flush(): void {
-    const [only] = this.#held;
-    if (only === undefined) return;
-    const line = this.#held.length === 1 ? only : Buffer.concat(this.#held, this.#heldBytes);
+    const text = Buffer.concat(this.#held).toString('utf8');
     this.#held = [];
     this.#heldBytes = 0;
-    const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8').trim();
-    if (text !== '') this.onObject(parse(text));
+    for (const line of text.split('\n')) {
+      checkLength(line.length);
+      if (line.trim() !== '') this.onObject(parse(line));
+    }
   }
+}
+
+function checkLength(length: number): void {
+  if (length > MAX_LINE) throw new CorruptStream(`a line of the stream is longer than ${MAX_LINE} bytes`);
 }
 
 function parse(text: string): JsonObject {

@@ -20,14 +20,22 @@ const LAYER_STATES: Readonly<Record<string, LayerState>> = {
 const RETRYING = /^Retrying in /;
 
 interface Layer {
-  state: LayerState;
-  bytes: number;
-  total: number | undefined;
+  readonly state: LayerState;
+  readonly bytes: number;
+  readonly total: number | undefined;
 }
 
 /** One aggregate of all layers of a pull, from the lines of its stream (IC-12). Bytes never go back. */
 export class PullProgress {
   readonly #layers = new Map<string, Layer>();
+  // The sums over all layers, kept up to date: a pull has far more lines than layers.
+  readonly #count: Record<LayerState, number> = {
+    ...{ waiting: 0, downloading: 0, verifying: 0 },
+    ...{ downloaded: 0, extracting: 0, done: 0 },
+  };
+  #bytes = 0;
+  #total = 0;
+  #unsized = 0;
   /** The last line, for the error of a pull that ends in silence. */
   last = '';
 
@@ -43,43 +51,54 @@ export class PullProgress {
   }
 
   #move(id: string, state: LayerState, detail: unknown): void {
-    const layer = this.#layers.get(id) ?? { state, bytes: 0, total: undefined };
+    const before = this.#layers.get(id);
+    if (before !== undefined) this.#add(before, -1);
+    const layer = moved(before, state, detail);
     this.#layers.set(id, layer);
-    layer.state = state;
-    if (state === 'downloading') {
-      const { current, total } = (detail ?? {}) as { current?: unknown; total?: unknown };
-      // An engine that starts a layer again starts to count again.
-      if (typeof current === 'number') layer.bytes = Math.max(layer.bytes, current);
-      if (typeof total === 'number' && total > 0) layer.total = total;
-    } else if (state !== 'waiting' && state !== 'verifying') {
-      // Small layers come without a line of their size.
-      layer.total = Math.max(layer.total ?? 0, layer.bytes);
-      layer.bytes = layer.total;
-    }
+    this.#add(layer, 1);
+  }
+
+  #add({ state, bytes, total }: Layer, sign: 1 | -1): void {
+    this.#count[state] += sign;
+    this.#bytes += sign * bytes;
+    this.#total += sign * (total ?? 0);
+    this.#unsized += total === undefined ? sign : 0;
   }
 
   #snapshot(): Omit<Progress, 'attempt'> {
-    const layers = [...this.#layers.values()];
-    const sized = layers.every(({ total }) => total !== undefined);
-    const total = layers.reduce((sum, layer) => sum + (layer.total ?? 0), 0);
+    const layers = this.#layers.size;
+    const sized = this.#unsized === 0 && this.#total > 0;
     return {
-      phase: phaseOf(layers),
-      bytes: { done: layers.reduce((sum, { bytes }) => sum + bytes, 0), ...(sized && total > 0 ? { total } : {}) },
-      ...(layers.length > 0 && {
-        layers: { done: layers.filter(({ state }) => state === 'done').length, total: layers.length },
-      }),
+      phase: layers === 0 ? 'resolving' : phaseOf(this.#count),
+      bytes: { done: this.#bytes, ...(sized && { total: this.#total }) },
+      ...(layers > 0 && { layers: { done: this.#count.done, total: layers } }),
     };
   }
+}
+
+function moved(before: Layer | undefined, state: LayerState, detail: unknown): Layer {
+  const { bytes, total } = before ?? { bytes: 0, total: undefined };
+  if (state === 'waiting' || state === 'verifying') return { state, bytes, total };
+  if (state === 'downloading') {
+    const told = (detail ?? {}) as { current?: unknown; total?: unknown };
+    return {
+      state,
+      // An engine that starts a layer again starts to count again.
+      bytes: typeof told.current === 'number' ? Math.max(bytes, told.current) : bytes,
+      total: typeof told.total === 'number' && told.total > 0 ? told.total : total,
+    };
+  }
+  // Small layers come without a line of their size.
+  const all = Math.max(total ?? 0, bytes);
+  return { state, bytes: all, total: all };
 }
 
 /**
  * Silence is a stall in all but `extracting` (IC-8), which stands for all work of the engine itself: the network is
  * not waited for while a layer is verified, unless another one is coming in.
  */
-function phaseOf(layers: readonly Layer[]): Progress['phase'] {
-  const any = (state: LayerState): boolean => layers.some((layer) => layer.state === state);
-  if (layers.length === 0) return 'resolving';
-  if (any('downloading')) return 'downloading';
-  if (any('verifying')) return 'extracting';
-  return any('waiting') ? 'downloading' : 'extracting';
+function phaseOf(count: Readonly<Record<LayerState, number>>): Progress['phase'] {
+  if (count.downloading > 0) return 'downloading';
+  if (count.verifying > 0) return 'extracting';
+  return count.waiting > 0 ? 'downloading' : 'extracting';
 }

@@ -96,6 +96,11 @@ describe('find', () => {
     expect(await source.find(ID, {})).toEqual({ id: ID, platform: 'linux/arm/v7', references: [], runnable: ID });
   });
 
+  it('a name by another grammar than today’s is no name of ours', async () => {
+    const source = await start(json(200, { ...INSPECT, RepoTags: ['OLD.Name:x y', 'redis:7'], RepoDigests: [] }));
+    expect((await source.find(ID, {}))?.references).toEqual(['docker.io/library/redis:7']);
+  });
+
   it('404 = absent', async () => {
     const source = await start(json(404, { message: 'No such image: redis:7' }));
     expect(await source.find('redis:7', {})).toBeUndefined();
