@@ -4,6 +4,7 @@ import { abortable, linkSignals, sleep } from '../internal/signals.js';
 import { Flight, type FlightDeck } from './flight.js';
 import type { FlightBoard } from './flight-board.js';
 import type { Gates } from './gates.js';
+import type { Lease } from './lease.js';
 import type { Looks } from './looks.js';
 import { absentError, isRetryable, pullFailed, pullReason } from './pull-failure.js';
 import { asksRegistry, fitsPlatform, type Request } from './request.js';
@@ -41,7 +42,7 @@ export class Acquirer<A extends Artifact> {
     } catch (error) {
       if (request.policy !== 'if-stale' || !isRetryable(error)) throw error;
       const lease = await this.#present(request, o.signal, true);
-      if (lease === undefined) throw error;
+      if (lease === undefined || lease === 'misfit') throw error;
       const message = `The registry could not be reached; ${request.owner} got the local copy`;
       this.#deck.flights.warn(request.name.key, 'image-stale', message);
       return lease;
@@ -86,33 +87,35 @@ export class Acquirer<A extends Artifact> {
         await abortable(flight.ended, signal);
         continue;
       }
-      if (flight !== undefined && (flight.absent || asksRegistry(request))) return flight.join(request, signal);
+      if (flight !== undefined && joins(request, flight)) return flight.join(request, signal);
       if (asksRegistry(request)) return this.#fly(request, signal, false);
       const present = await this.#present(request, signal, false);
-      if (present !== undefined) return present;
+      if (present !== undefined && present !== 'misfit') return present;
       if (request.policy === 'never') throw absentError(request.reference, "the policy 'never' forbids to fetch it");
       if (!request.name.pullable) throw absentError(request.reference, 'it cannot be fetched by such a reference');
-      if (board.get(request.key) === undefined) return this.#fly(request, signal, true);
       const other = board.get(request.key);
-      if (other?.open === true) return other.join(request, signal);
+      if (other === undefined) return this.#fly(request, signal, present === undefined);
+      if (other.open) return other.join(request, signal);
     }
   }
 
-  /** What is present bypasses the queue: one look, and bound under the lock of what was found (IC-7). */
+  /**
+   * What is present bypasses the queue: one look, and bound under the lock of what was found (IC-7).
+   *
+   * @returns `misfit`: something is there, for another platform
+   */
   async #present(
     request: Request,
     signal: AbortSignal | undefined,
     stale: boolean,
-  ): Promise<ImageLease<A> | undefined> {
+  ): Promise<Lease<A> | 'misfit' | undefined> {
     const { looks, shelf, flights } = this.#deck;
     const find = (): Promise<A | undefined> => flights.find(request.name.key, request.platform);
-    const look = async (): Promise<A | undefined> => {
-      const artifact = await looks.shared(request.key, find);
-      return artifact !== undefined && fitsPlatform(request.platform, artifact) ? artifact : undefined;
-    };
-    const lease = await looks.settle(look, (artifact) => shelf.grant(artifact, request, { stale }), signal);
-    if (lease === undefined) await this.#missed(request, signal);
-    return lease;
+    const take = (artifact: A): Lease<A> | 'misfit' =>
+      fitsPlatform(request.platform, artifact) ? shelf.grant(artifact, request, { stale }) : 'misfit';
+    const taken = await looks.settle(() => looks.shared(request.key, find), take, signal);
+    if (taken === undefined) await this.#missed(request, signal);
+    return taken;
   }
 
   /** Nothing is there: if it is held, somebody else has deleted it (S41), or only its name. */
@@ -153,4 +156,9 @@ export class Acquirer<A extends Artifact> {
       cause: flight?.lastError ?? last,
     });
   }
+}
+
+/** Whether a request has to wait for a flight in the air: `never` does not, nor who may take what is present. */
+function joins<A extends Artifact>(request: Request, flight: Flight<A>): boolean {
+  return asksRegistry(request) || (flight.absent && request.policy !== 'never');
 }

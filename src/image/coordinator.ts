@@ -155,8 +155,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    * @throws HandoverError `ERR_INVALID_REFERENCE`
    */
   explain(reference: string): ImageStatus {
-    const known = this.#shelf.get(reference) !== undefined;
-    return explain(this.#statusDeck(), known ? reference : this.#source.normalise(reference).key);
+    const status = this.#shelf.get(reference)?.status();
+    return status ?? explain(this.#statusDeck(), this.#source.normalise(reference));
   }
 
   /**
@@ -226,7 +226,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       },
       changed: (flight) => {
         const flying = this.#board.get(flight.key) === flight;
-        const image = flying ? flightStatus(flight, this.#clock) : explain(this.#statusDeck(), flight.name.key);
+        const image = flying ? flightStatus(flight, this.#clock) : explain(this.#statusDeck(), flight.name);
         this.#emitter.emit('image:changed', { image });
       },
       progressed: ({ name, owners }, progress) =>

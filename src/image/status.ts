@@ -2,9 +2,10 @@ import type { Clock } from '../clock.js';
 import type { Flight } from './flight.js';
 import type { Gates } from './gates.js';
 import { reasonOf } from './pull-failure.js';
+import { requestKey } from './request.js';
 import type { Shelf } from './shelf.js';
 import type { FlightBoard } from './flight-board.js';
-import type { Artifact, ImageStatus } from './types.js';
+import type { Artifact, ImageStatus, NormalisedReference } from './types.js';
 
 /** What {@link explain} looks at. */
 export interface StatusDeck<A extends Artifact> {
@@ -27,13 +28,17 @@ export function flightStatus<A extends Artifact>(flight: Flight<A>, clock: Clock
   };
 }
 
-/** Everything that is known of one reference or id, in one answer (IC-20). */
-export function explain<A extends Artifact>(deck: StatusDeck<A>, reference: string): ImageStatus {
-  const record = deck.shelf.get(reference) ?? deck.shelf.records.find((known) => known.references.includes(reference));
-  const flight = deck.board.of(reference)[0];
+/**
+ * Everything that is known of one name, in one answer (IC-20). Of several records that went by it, the one that was
+ * bound by it last.
+ */
+export function explain<A extends Artifact>(deck: StatusDeck<A>, name: NormalisedReference): ImageStatus {
+  const flight = deck.board.of(name.key)[0];
   const pulling = flight === undefined ? undefined : flightStatus(flight, deck.clock);
-  if (record === undefined) return pulling ?? absent(deck, reference);
-  const { waiters, progress, lastError } = pulling ?? absent(deck, reference);
+  const bound = deck.shelf.lastBound(requestKey(name, undefined))?.record;
+  const record = bound ?? deck.shelf.records.findLast(({ references }) => references.includes(name.key));
+  if (record === undefined) return pulling ?? absent(deck, name.key);
+  const { waiters, progress, lastError } = pulling ?? absent(deck, name.key);
   return {
     ...record.status(),
     waiters,

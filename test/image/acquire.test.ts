@@ -258,6 +258,18 @@ describe('policy', () => {
     },
   );
 
+  it('IC-6 never does not wait for the pull of others', async () => {
+    const { images, source } = fixture();
+    const held = source.hold('fetch redis:7');
+    const other = images.acquire('redis:7', { owner: 'a' });
+    await held.reached;
+    await expect(images.acquire('redis:7', { owner: 'b', policy: 'never' })).rejects.toMatchObject({
+      code: 'ERR_IMAGE_ABSENT',
+    });
+    held.go();
+    await other;
+  });
+
   it('case C1 IC-6 a forced pull that fails does not succeed on the strength of a stale tag', async () => {
     const { images, source, clock } = fixture();
     source.put('redis:7', 'sha256:old');
@@ -324,6 +336,17 @@ describe('the stream proves nothing', () => {
     });
     await clock.advance(3 * MINUTE);
     expect(source.names.size).toBe(0);
+  });
+
+  it('IC-17 a stranger’s image for another platform, that came once more, is not ours to remove', async () => {
+    const { images, source, clock } = fixture();
+    source.platforms.set('sha256:a', 'linux/amd64');
+    source.put('redis:7', 'sha256:a');
+    await expect(images.acquire('redis:7', { owner: 'a', platform: 'linux/arm64' })).rejects.toMatchObject({
+      details: { reason: 'no-platform' },
+    });
+    await clock.advance('1h');
+    expect(source.names.get('redis:7')).toBe('sha256:a');
   });
 
   it('IC-11 a platform that leaves the variant open fits', async () => {

@@ -142,6 +142,22 @@ describe('IC-16 removal meets acquire', () => {
   });
 });
 
+it('IC-15 IC-16 a removal that waits its turn is off once the image was taken, and after the next release it has its full delay', async () => {
+  const { clock, source, images } = fixture();
+  const names = ['a:1', 'b:1', 'c:1', 'd:1', 'e:1'];
+  names.forEach((name) => source.registry.set(name, `sha256:${name[0]!}`));
+  const leases = await Promise.all(names.map((name) => images.acquire(name, { owner: 'o' })));
+  for (const lease of leases) await lease.release();
+  const held = names.slice(0, 4).map((name) => source.hold(`remove ${name}`));
+  await clock.advance(3 * MINUTE);
+  await (await images.acquire('e:1', { owner: 'p' })).release();
+  held.forEach((one) => one.go());
+  await clock.advance(3 * MINUTE - 1);
+  expect([...source.names.keys()]).toContain('e:1');
+  await clock.advance(1);
+  expect(source.names.size).toBe(0);
+});
+
 describe('IC-17 what and how', () => {
   it('IC-17 the calls of a removal: look, users, look at the name, take it away, look', async () => {
     const { clock, source, told } = await takenAndReleased();
@@ -184,6 +200,17 @@ describe('IC-17 what and how', () => {
     expect(images.snapshot()).toEqual([]);
   });
 
+  it('S27 a digest that a stranger’s tag had brought before ours stays when that tag goes', async () => {
+    const { clock, source, images } = fixture();
+    source.put('redis:stable', 'sha256:a');
+    await (await images.acquire('redis:7', { owner: 'a' })).release();
+    source.names.delete('redis:stable');
+    source.names.set('redis:7', 'sha256:theirs');
+    await clock.advance(HOUR);
+    expect(source.artifact('sha256:a')?.references).toEqual([digestOf('redis', 'sha256:a')]);
+    expect(changes(source.calls)).toEqual([]);
+  });
+
   it('S27 IC-2 two tags of one id that we brought: the content stays until the last is released', async () => {
     const { clock, source, images } = fixture();
     source.registry.set('redis:stable', 'sha256:a');
@@ -203,6 +230,8 @@ describe('IC-17 what and how', () => {
     source.registry.set('redis:7', 'sha256:c');
     const young = await images.acquire('redis:7', { owner: 'b', policy: 'always' });
     expect([old.imageId, young.imageId]).toEqual(['sha256:a', 'sha256:c']);
+    expect(images.explain('redis:7').imageId).toBe('sha256:c');
+    expect(images.explain('sha256:a').holders).toMatchObject([{ owner: 'a' }]);
     await clock.advance(HOUR);
     expect(source.artifact('sha256:a')).toBeDefined();
     await old.release();
@@ -217,6 +246,17 @@ describe('IC-17 what and how', () => {
     await clock.advance(HOUR);
     expect(source.names.get('redis:7')).toBe('sha256:theirs');
     expect(source.artifact('sha256:a')).toBeUndefined();
+  });
+
+  it('IC-17 a tag that moves while its removal is on the way is looked at once more, and left', async () => {
+    const { clock, source } = await takenAndReleased();
+    const held = source.hold('users sha256:a');
+    await clock.advance(3 * MINUTE);
+    source.names.set('redis:7', 'sha256:theirs');
+    held.go();
+    await clock.advance(0);
+    expect(source.names.get('redis:7')).toBe('sha256:theirs');
+    expect(changes(source.calls)).toEqual([`remove ${digestOf('redis', 'sha256:a')}`]);
   });
 
   it('S29 S30 case C27 somebody uses it: kept, with the name, tried again with growing gaps, and gone in the end', async () => {
@@ -275,8 +315,10 @@ describe('IC-17 what and how', () => {
     expect(source.names.has('redis:stable')).toBe(false);
     expect(images.explain('redis:7').kept?.message).toContain('HTTP 500');
     source.before = () => undefined;
+    source.put('redis:stable', 'sha256:a');
     await clock.advance(10 * SECOND);
-    expect(source.names.size).toBe(0);
+    expect(source.names.has('redis:7')).toBe(false);
+    expect(source.names.has('redis:stable'), 'what a stranger named meanwhile is not ours').toBe(true);
   });
 
   it('IC-17 a removal of unknown outcome is no removal: looked at again before it is said', async () => {
