@@ -221,6 +221,15 @@ describe('prestartOnce', () => {
     expect(driver.calls).toEqual(['prestart v1', 'discard v1']);
   });
 
+  it('DP-2 work that succeeds in spite of being superseded is discarded, and its caller told so', async () => {
+    const first = driver.prestart(context('v1')).catch((error: unknown) => error);
+    driver.works[0]!.done.resolve();
+    void driver.prestart(context('v2'));
+    expect(isHandoverError(await first, 'ERR_PRESTART_FAILED')).toBe(true);
+    await turn();
+    expect(driver.calls).toEqual(['prestart v1', 'discard v1', 'prestart v2']);
+  });
+
   it('IC-5 a failure is forgotten: the next call begins anew', async () => {
     const first = driver.prestart(context('v1'));
     driver.works[0]!.done.reject(new Error('no such image'));

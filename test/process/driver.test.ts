@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -6,20 +6,24 @@ import { fileURLToPath } from 'node:url';
 import { isHandoverError } from 'handover';
 import { type ArtifactLeases, type ProcessHandle, ProcessDriver, type ProcessState } from 'handover/process';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { isAlive, killSurvivors, signalGroup } from '../../src/process/identity.js';
+import { deferred } from '../../src/internal/deferred.js';
+import { identify, isAlive, killSurvivors, signalGroup } from '../../src/process/identity.js';
 import { TaskHost, context, shell, written } from './tasks.js';
 
 let host: TaskHost;
 let driver: ProcessDriver;
-/** Whatever a test started; killed by its group at the end, should the test fail. */
+/** Whatever a test started; killed at the end, should the test fail. */
 const started: ProcessHandle[] = [];
+const fixtures: ChildProcess[] = [];
 
 beforeEach(async () => {
   host = await TaskHost.open();
   driver = host.driver();
 });
 afterEach(async () => {
-  for (const handle of started.splice(0)) killSurvivors(handle.state);
+  for (const child of fixtures.splice(0)) child.kill('SIGKILL');
+  const listed = (await driver.list({})).filter((task) => task.started);
+  for (const { state } of [...started.splice(0), ...listed]) killSurvivors(state);
   await host.close();
 });
 
@@ -42,6 +46,7 @@ async function fixture(name: string): Promise<string> {
   const child = spawn(process.execPath, ['--import', 'tsx', path, host.tasks], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+  fixtures.push(child);
   return text(child.stdout);
 }
 
@@ -144,6 +149,28 @@ describe('prestart', () => {
     expect(adopted.directory).toBe(leftover.directory);
     expect(await adopted.intact({})).toBe(true);
     expect(host.origin.requests).toHaveLength(requests);
+  });
+
+  it('DP-2 callers at the same time share one preparation, and one that leaves harms nobody', async () => {
+    const asked = deferred();
+    const answer = deferred();
+    const artifact = host.origin.on('/app', (_, response) => {
+      asked.resolve();
+      void answer.promise.then(() => response.end('content'));
+    });
+    const leaving = new AbortController();
+    const spec = shell('true', { artifact });
+    const first = driver.prestart(context(spec, { signal: leaving.signal }));
+    const second = driver.prestart(context(spec));
+    await asked.promise;
+    const reason = new Error('left');
+    leaving.abort(reason);
+    await expect(first).rejects.toBe(reason);
+    const third = driver.prestart(context(spec));
+    answer.resolve();
+    expect(await third).toBe(await second);
+    expect(await (await second).intact({})).toBe(true);
+    expect(host.origin.requests).toEqual(['GET /app']);
   });
 
   it('DP-2 a task that runs is refused, by name', async () => {
@@ -288,6 +315,17 @@ describe('exits and signals', () => {
     expect(runs(child)).toBe(true);
     await handle.destroy();
     await expect.poll(() => runs(child)).toBe(false);
+  });
+
+  it('DP-10 a process that has ended does not run, even if nobody has taken its exit', async () => {
+    // The parent has become a program that never asks for the exit of the child it has inherited.
+    const handle = await run('sleep 0.1 & echo child $!; exec sleep 600');
+    const pid = Number(/child (\d+)/.exec(await written(handle, 'child'))?.[1]);
+    const child = identify(pid);
+    expect(isAlive(child)).toBe(true);
+    await expect.poll(() => runs(pid)).toBe(false);
+    expect(identify(pid)).toEqual(child);
+    expect(isAlive(child)).toBe(false);
   });
 
   it('S70 a signal that the system does not have is refused by name', async () => {
