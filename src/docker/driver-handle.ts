@@ -37,7 +37,6 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
    */
   readonly endpoints: TaskHandle['endpoints'];
   readonly #lease: ImageLease<DockerImage> | undefined;
-  readonly #nextExit: NextExit | undefined;
 
   constructor(containers: Containers, clock: Clock, o: HandleOptions) {
     const { containerId: container } = o.state;
@@ -46,7 +45,6 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
     this.state = o.state;
     this.endpoints = endpointsOf(o.info, o.ports);
     this.#lease = o.lease;
-    this.#nextExit = o.nextExit;
   }
 
   /**
@@ -56,7 +54,6 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
    */
   async destroy(call: Call = {}): Promise<void> {
     await this.containers.remove(this.state.containerId, false, call);
-    this.#nextExit?.close();
     await this.#lease?.release();
   }
 }

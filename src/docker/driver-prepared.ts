@@ -89,7 +89,7 @@ export class PreparedContainer implements DockerPrepared {
       throw this.#failed(textOf(error), error);
     });
     try {
-      await this.#launch();
+      await this.#launch(call);
       await this.#undoIfAborted(call);
       const info = await this.#inspect();
       this.#end = 'started';
@@ -101,7 +101,7 @@ export class PreparedContainer implements DockerPrepared {
   }
 
   /** The call is not aborted once it is on its way, so that its outcome is known (G-8). */
-  async #launch(): Promise<void> {
+  async #launch(call: Call): Promise<void> {
     this.#attempted = true;
     for (let tries = 1; ; tries++) {
       try {
@@ -111,6 +111,7 @@ export class PreparedContainer implements DockerPrepared {
         const unsure = isEngineFault(error) && (error.kind === 'lost' || error.kind === 'late');
         if (!unsure) throw this.#failed(textOf(error), error);
         if (await this.#hasRun()) return;
+        call.signal?.throwIfAborted();
         if (tries === 2) throw this.#failed(textOf(error), error);
       }
     }

@@ -39,7 +39,7 @@ const schema = v.strictObject({
  * unique to alloc, task and spec, and never restarted by the engine.
  *
  * A handle holds a connection to the engine open, on which it learns of the exit at once; it is closed at the exit,
- * when the last caller of `wait()` has left, and by `destroy()`.
+ * and when the last caller of `wait()` has left.
  */
 export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerPrepared> {
   readonly name: string;

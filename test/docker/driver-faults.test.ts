@@ -109,6 +109,23 @@ describe('create', () => {
     expect(adopted.containerId).toBe(containerId);
   });
 
+  it('our name held by our own container that runs is refused, untouched', async () => {
+    const b = await bench();
+    const prepared = await b.driver.prestart(b.ask('a'));
+    b.engine.startContainer(prepared.containerId);
+    b.engine.fault({ method: 'GET', path: /^\/containers\/json/ }, { garbage: '[]' });
+    const error = await failure(b.again().prestart(b.ask('a')));
+    expect(error).toMatchObject({ details: { operation: 'prestart', containerId: prepared.containerId } });
+    expect(b.engine.running()).toHaveLength(1);
+  });
+
+  it('S44 two callers at the same time share one create', async () => {
+    const b = await bench();
+    const [one, two] = await Promise.all([b.driver.prestart(b.ask('a')), b.driver.prestart(b.ask('a'))]);
+    expect(one).toBe(two);
+    expect(b.calls().filter((call) => call.includes('/create'))).toHaveLength(1);
+  });
+
   it('DP-3 an abort while it is on its way is obeyed when its outcome is known, and leaves nothing', async () => {
     const b = await bench();
     const controller = new AbortController();
@@ -163,6 +180,7 @@ describe('start', () => {
       details: { allocId: 'a', task: 'web' },
     });
     expect(error.message).toContain(message);
+    await b.engine.idle();
     expect(await prepared.intact({})).toBe(true);
     await prepared.discard();
     expect([b.engine.containers, b.leases.held]).toEqual([[], new Set()]);
@@ -244,6 +262,19 @@ describe('start', () => {
     expect(b.engine.running()).toEqual([]);
     await prepared.discard();
     expect([b.engine.containers, b.leases.held]).toEqual([[], new Set()]);
+  });
+
+  it('G-4 an abort of a start that was lost is not followed by another start', async () => {
+    const b = await bench();
+    const prepared = await b.driver.prestart(b.ask('a'));
+    const controller = new AbortController();
+    b.engine.fault(START, { silence: 'request' });
+    const start = failure(b.driver.start(prepared, { signal: controller.signal }));
+    await b.engine.called(/\/start$/);
+    controller.abort(REASON);
+    await b.clock.advance('60s');
+    expect(await start).toBe(REASON);
+    expect(b.calls().filter((call) => call.includes('/start'))).toHaveLength(1);
   });
 
   it('DP-1 a discard waits for the start in flight, and is a no-op once it has resolved', async () => {

@@ -71,6 +71,16 @@ describe('wait', () => {
     expect(await moving(b, wait)).toMatchObject({ code: 137, signal: null, by: 'unknown' });
   });
 
+  it('G-8 looks that the engine fails are repeated for as long as somebody waits', async () => {
+    const b = await bench();
+    const handle = await started(b);
+    b.engine.fault({ ...INSPECT, times: 10 }, { status: 500, message: 'context deadline exceeded' });
+    const wait = handle.wait({});
+    b.engine.disconnect();
+    b.engine.exit(handle.state.containerId, 8);
+    expect(await moving(b, wait)).toMatchObject({ code: 8 });
+  });
+
   it('case C39 gone without a trace: the code is unknown, and says so', async () => {
     const b = await bench();
     const handle = await started(b);
@@ -114,6 +124,7 @@ describe('wait', () => {
     const first = handle.wait({ signal: controller.signal });
     controller.abort(REASON);
     await expect(first).rejects.toBe(REASON);
+    await b.engine.idle();
     b.engine.exit(handle.state.containerId, 7);
     b.calls();
     expect(await handle.wait({})).toMatchObject({ code: 7 });

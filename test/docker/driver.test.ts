@@ -270,6 +270,15 @@ describe('fixed names', () => {
     expect(b.engine.containers.map((c) => c.name)).toEqual(['web']);
   });
 
+  it('DP-7 a holder that went away meanwhile is no holder', async () => {
+    const b = await bench();
+    const prepared = await b.driver.prestart(b.ask('a', named));
+    const message = 'Conflict. The container name "/web" is already in use by container "136a920587be"';
+    b.engine.fault({ path: /\/rename/ }, { status: 409, message });
+    await b.driver.start(prepared, {});
+    expect(b.engine.running()).toEqual(['web']);
+  });
+
   it('a start that is repeated finds that it has the name', async () => {
     const b = await bench();
     const prepared = await b.driver.prestart(b.ask('a', named));
@@ -278,12 +287,13 @@ describe('fixed names', () => {
     expect(await (await b.driver.start(prepared, {})).isRunning({})).toBe(true);
   });
 
-  it.each(['web/1', 'web 1', '*', 'é'])('case C42 alloc id %s gives a name that the engine takes', async (alloc) => {
+  it('case C42 names are ones that the engine takes, and unique to alloc, task and spec', async () => {
     const b = await bench();
-    const { containerId } = await b.driver.prestart(b.ask(alloc));
-    await b.driver.prestart(b.ask(alloc.replace('/', '-').replace(' ', '_')));
-    expect(new Set(b.engine.containers.map((c) => c.name)).size).toBe(b.engine.containers.length);
-    expect(b.engine.containers[0]?.id).toBe(containerId);
+    const allocs = ['web/1', 'web-1', 'web 1', '*', '**', '-é'];
+    for (const alloc of allocs) await b.driver.prestart(b.ask(alloc));
+    expect(b.engine.containers.map((c) => c.labels['handover.alloc'])).toEqual(allocs);
+    const names = b.engine.containers.map((c) => c.name);
+    expect(names).toEqual(['web-1-web', 'web-1-web', 'web-1-web', 'web', 'web', 'web'].map(withHash));
   });
 });
 
@@ -318,3 +328,7 @@ describe('recover', () => {
     expect(b.engine.containers).toEqual([]);
   });
 });
+
+function withHash(readable: string): unknown {
+  return expect.stringMatching(new RegExp(`^${readable}-[0-9a-f]{8}$`));
+}

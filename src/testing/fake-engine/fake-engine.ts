@@ -81,6 +81,11 @@ export class FakeEngine {
     await this.#log.until((calls) => (calls.filter((c) => pattern.test(c)).length >= times ? true : undefined));
   }
 
+  /** Resolves once no call is open: each was answered, or its client went away. Waits of a container are calls too. */
+  async idle(): Promise<void> {
+    await this.#server?.open.until((open) => (open === 0 ? true : undefined));
+  }
+
   /** Makes calls fail; each call uses up at most one fault, the oldest that matches. */
   fault(match: FakeFaultMatch, fault: FakeFault): void {
     this.#faults.add(match, fault);

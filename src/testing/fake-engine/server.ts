@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.js';
+import { Cell } from '../../internal/cell.js';
 import { sleep } from '../../internal/signals.js';
 import { EngineProblem, type FakeAnswer, type FakeRequest } from './answer.js';
 import type { FakeFault } from './faults.js';
@@ -16,12 +17,18 @@ export interface Backend {
 export class EngineServer {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  /** Calls that came in and are neither answered nor given up. */
+  readonly open = new Cell(0);
 
   constructor(
     private readonly backend: Backend,
     private readonly clock: Clock,
   ) {
-    this.#server = createServer((request, response) => void this.#serve(request, response));
+    this.#server = createServer((request, response) => {
+      this.open.set(this.open.value + 1);
+      response.once('close', () => this.open.set(this.open.value - 1));
+      void this.#serve(request, response);
+    });
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
