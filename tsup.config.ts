@@ -16,6 +16,4 @@ export default defineConfig({
   splitting: true,
   sourcemap: true,
   treeshake: true,
-  // The test runner is the embedder's own; everything else named in package.json is external already.
-  external: ['vitest'],
 });
