@@ -7,6 +7,7 @@ import type { Gates } from './gates.js';
 import type { Lease } from './lease.js';
 import type { Looks } from './looks.js';
 import { absentError, isRetryable, pullFailed, pullReason } from './pull-failure.js';
+import type { ImageRecord } from './record.js';
 import { asksRegistry, fitsPlatform, type Request } from './request.js';
 import type { Shelf } from './shelf.js';
 import type { Artifact, ImageLease } from './types.js';
@@ -35,13 +36,22 @@ export class Acquirer<A extends Artifact> {
    * @param o.signal - the caller's own
    * @param o.timeout - how long the caller waits, ms
    */
-  async acquire(request: Request, o: { signal: AbortSignal | undefined; timeout: number }): Promise<ImageLease<A>> {
+  acquire(request: Request, o: { signal: AbortSignal | undefined; timeout: number }): Promise<ImageLease<A>> {
+    const asked =
+      o.timeout === Infinity ? this.#once(request, o.signal) : this.#untilDeadline(request, o.signal, o.timeout);
+    return request.policy === 'if-stale' ? this.#orLocalCopy(asked, request, o.signal) : asked;
+  }
+
+  async #orLocalCopy(
+    asked: Promise<ImageLease<A>>,
+    request: Request,
+    signal: AbortSignal | undefined,
+  ): Promise<ImageLease<A>> {
     try {
-      if (o.timeout === Infinity) return await this.#once(request, o.signal);
-      return await this.#untilDeadline(request, o.signal, o.timeout);
+      return await asked;
     } catch (error) {
-      if (request.policy !== 'if-stale' || !isRetryable(error)) throw error;
-      const lease = await this.#present(request, o.signal, true);
+      if (!isRetryable(error)) throw error;
+      const lease = await this.#present(request, signal, true);
       if (lease === undefined || lease === 'misfit') throw error;
       const message = `The registry could not be reached; ${request.owner} got the local copy`;
       this.#deck.flights.warn(request.name.key, 'image-stale', message);
@@ -114,14 +124,13 @@ export class Acquirer<A extends Artifact> {
     const take = (artifact: A): Lease<A> | 'misfit' =>
       fitsPlatform(request.platform, artifact) ? shelf.grant(artifact, request, { stale }) : 'misfit';
     const taken = await looks.settle(() => looks.shared(request.key, find), take, signal);
-    if (taken === undefined) await this.#missed(request, signal);
+    const known = taken === undefined ? shelf.lastBound(request.key)?.record : undefined;
+    if (known?.state === 'held') await this.#missed(known, signal);
     return taken;
   }
 
-  /** Nothing is there: if it is held, somebody else has deleted it (S41), or only its name. */
-  async #missed(request: Request, signal: AbortSignal | undefined): Promise<void> {
-    const record = this.#deck.shelf.lastBound(request.key)?.record;
-    if (record?.state !== 'held') return;
+  /** What is held is not there: somebody else has deleted it (S41), or only its name. */
+  async #missed(record: ImageRecord<A>, signal: AbortSignal | undefined): Promise<void> {
     const still = await abortable(this.#deck.flights.find(record.id, undefined), signal);
     if (still === undefined) this.#deck.shelf.lose(record);
   }

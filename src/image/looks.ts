@@ -19,7 +19,7 @@ export class Looks<A extends Artifact> {
   }
 
   /** Joins the look in progress under `key`, or starts one. */
-  async shared(key: string, look: () => Promise<A | undefined>): Promise<A | undefined> {
+  shared(key: string, look: () => Promise<A | undefined>): Promise<A | undefined> {
     let running = this.#looks.get(key);
     if (running === undefined) {
       running = look();

@@ -89,6 +89,16 @@ describe('leases and shared pulls', () => {
     expect(source.calls).toEqual(['find redis:7']);
   });
 
+  it('B3 what is idle, even by digest, is looked at: a stranger may have deleted it', async () => {
+    const { images, source } = fixture();
+    const digest = digestOf('redis', 'sha256:a');
+    source.registry.set(digest, 'sha256:a');
+    await (await images.acquire(digest, { owner: 'a' })).release();
+    source.wipe('sha256:a');
+    await images.acquire(digest, { owner: 'b' });
+    expect(source.count(`fetch ${digest}`)).toBe(2);
+  });
+
   it('case C11 a pull that fails does not touch the others', async () => {
     const { images, source } = fixture();
     const slow = source.hold('fetch redis:7');

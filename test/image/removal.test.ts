@@ -67,6 +67,16 @@ describe('IC-15 when', () => {
     expect(source.count('fetch redis:7')).toBe(0);
   });
 
+  it('S25 taken and released again within the delay: the delay counts from the last release', async () => {
+    const { clock, source, images } = await takenAndReleased();
+    await clock.advance(2 * MINUTE);
+    await (await images.acquire('redis:7', { owner: 'b' })).release();
+    await clock.advance(3 * MINUTE - 1);
+    expect(changes(source.calls)).toEqual([]);
+    await clock.advance(1);
+    expect(source.names.size).toBe(0);
+  });
+
   it('IC-15 one timer for any number of idle images, none when all are gone', async () => {
     const { clock, source, images } = fixture();
     for (let i = 0; i < 50; i += 1) {
@@ -181,6 +191,15 @@ describe('IC-17 what and how', () => {
     expect(source.names.get('redis:7')).toBe('sha256:a');
     expect(told().slice(-2)).toEqual(['changed:absent', 'kept:not-ours']);
     expect(images.snapshot()).toEqual([]);
+  });
+
+  it('IC-17 IC-21 a forced pull that brought nothing new does not make content ours', async () => {
+    const { clock, source, images } = fixture();
+    source.put('redis:7', 'sha256:a');
+    await (await images.acquire('redis:7', { owner: 'a', policy: 'always' })).release();
+    await clock.advance(HOUR);
+    expect(source.count('fetch redis:7')).toBe(1);
+    expect(source.names.get('redis:7')).toBe('sha256:a');
   });
 
   it("IC-17 scope 'any' also takes what was found there", async () => {
