@@ -15,7 +15,8 @@ import { engineSuite, freePort, type RealEngine, uniqueName } from './harness/in
 type Handle = TaskHandle<DockerState>;
 
 function driverOn(docker: Docker): { driver: DockerDriver; images: ImageCoordinator<DockerImage> } {
-  const images = new ImageCoordinator({ source: dockerImages(docker), removal: { delay: 0 } });
+  // Several coordinators share this engine, which they must not do when they remove: one would take another's image.
+  const images = new ImageCoordinator({ source: dockerImages(docker), removal: { enabled: false } });
   return { driver: new DockerDriver({ docker, images }), images };
 }
 
