@@ -285,17 +285,23 @@ describe('fetch', () => {
     expect(error).toMatchObject({ details: { reason: 'engine-unavailable' }, retryable: true });
   });
 
-  it('case C9, C65 an abort in the middle rejects with the very reason and ends the socket', async () => {
-    const source = await start((response) => void response.writeHead(200).write(LINES[0]));
-    const controller = new AbortController();
-    const begun = deferred();
-    const fetching = source.fetch('redis:7', { signal: controller.signal, onProgress: () => begun.resolve() });
-    await begun.promise;
-    const reason = new Error('not any more');
-    controller.abort(reason);
-    await expect(fetching).rejects.toBe(reason);
-    await server.idle();
-  });
+  it.each([
+    { what: 'an error', reason: new Error('not any more') },
+    { what: 'text', reason: 'not any more' },
+    { what: 'nothing', reason: null },
+  ])(
+    'case C9, C65 an abort in the middle, for $what, rejects with the very reason and ends the socket',
+    async ({ reason }) => {
+      const source = await start((response) => void response.writeHead(200).write(LINES[0]));
+      const controller = new AbortController();
+      const begun = deferred();
+      const fetching = source.fetch('redis:7', { signal: controller.signal, onProgress: () => begun.resolve() });
+      await begun.promise;
+      controller.abort(reason);
+      await expect(fetching).rejects.toBe(reason);
+      await server.idle();
+    },
+  );
 
   it('case C9 an abort before the first line does the same', async () => {
     const arrived = deferred();
