@@ -24,8 +24,8 @@ type Probes = { readonly [T in CheckOptions['type']]: Probe<Extract<CheckOptions
 /** One way to try each type of check; a missing one does not compile. */
 export function probes(env: AllocEnv): Probes {
   return {
-    http: (check, subject, call) => httpGet(endpointOf(check, subject), check.path, call),
-    tcp: (check, subject, call) => tcpConnect(endpointOf(check, subject), call),
+    http: async (check, subject, call) => httpGet(endpointOf(check, subject), check.path, call),
+    tcp: async (check, subject, call) => tcpConnect(endpointOf(check, subject), call),
     custom: async (check, subject, call) => {
       const passes = await env.checks?.[check.name]?.(subject.status(), call);
       if (passes !== true) throw new Error('it said no');
