@@ -77,11 +77,14 @@ export type ShutdownOptions = Opt<{
 
 /** What the embedder wants done around a shutdown. A hook that throws or hangs is a warning, bounded (SS-10). */
 export type ShutdownHooks = Opt<{
-  /** Before everything else. */
+  /**
+   * Before everything else, or before the delay (`preStopFirst: false`). Paid from the kill timeout, of which at least
+   * 2 s are kept for the signal: with `killTimeout` of 2 s or less it is not run. With `'never'` it has 30 s.
+   */
   preStop: (id: string, call: Call) => Promise<void>;
-  /** After the exit is confirmed. */
+  /** After the exit is confirmed; at most 5 s. */
   postStop: (id: string, call: Call) => Promise<void>;
-  /** The stop was called off after `preStop` had run. */
+  /** The stop was called off after `preStop` had run; at most 5 s. */
   cancelled: (id: string, call: Call) => Promise<void>;
   /** `false` puts the deregistration before `preStop` (SS-1). Default `true`. */
   preStopFirst: boolean;
@@ -98,7 +101,11 @@ export type RunOptions = ShutdownOptions & Opt<{ services: readonly ServiceInsta
 export type StopPhase =
   'held' | 'preStop' | 'deregister' | 'drain' | 'signal' | 'kill' | 'confirm' | 'postStop' | 'done';
 
-/** The longest a stop can take, in ms; `Infinity` with `killTimeout: 'never'` (SS-7). */
+/**
+ * The longest a stop can take, in ms; `Infinity` with `killTimeout: 'never'` (SS-7). What each phase can take by itself
+ * adds up to more than `total`: `preStop` is paid from the kill timeout, and `kill` from the confirm timeout. 10 s are
+ * in it for a target that is slow to answer before its first signal.
+ */
 export interface ShutdownBudget {
   readonly total: number;
   readonly phases: readonly { readonly phase: StopPhase; readonly max: number }[];
@@ -129,9 +136,9 @@ export interface StopRun<R> {
   readonly result: Promise<R>;
   /** Ends the delay now; if it has not begun, it will not be waited for. */
   skipDelay(): void;
-  /** Ends the present wait and goes on with the next step. */
+  /** Ends the present wait and goes on with the next step; no effect from SIGKILL on. */
   escalate(): void;
-  /** SIGKILL now. */
+  /** SIGKILL now; a deregistration that is due is made at the same time. */
   killNow(): void;
   /** Calls the stop off, if no signal has been sent: what was done is undone (SS-9). */
   cancel(): Promise<'cancelled' | 'too-late'>;

@@ -77,6 +77,16 @@ describe('hurrying', () => {
     expect(stage.acts.at(-1)).toMatch(call === 'skipDelay' ? /^0 signal SIGTERM$/ : /^0 kill|^0 deregistered/);
   });
 
+  it('SS-8 killNow while the target is disarmed: SIGKILL, and no other signal before it', async () => {
+    const stage = new Stage({ target: { disarm: [1_000] } });
+    const run = stage.run();
+    await stage.clock.advance(500);
+    expect(run.phase).toBe('signal');
+    run.killNow();
+    await stage.clock.until(run.result);
+    expect(stage.acts).toEqual(['0 disarm', '1000 kill']);
+  });
+
   it('escalate raised by the event of a phase ends that phase, and no other', async () => {
     const stage = slow();
     const run = stage.run();
@@ -194,6 +204,28 @@ describe('cancel', () => {
     expect(await run.cancel()).toBe('too-late');
   });
 
+  it('SS-9 too late at once when the target has ended', async () => {
+    const stage = new Stage({ target: { exitAt: 1_000 }, registrar: {}, hooks: { postStop: 3_000 } });
+    const run = stage.run();
+    await stage.clock.advance(2_000);
+    expect(run.phase).toBe('postStop');
+    // Nothing moves the clock here: an answer that waits for the end would never come.
+    expect(await run.cancel()).toBe('too-late');
+    await stage.clock.until(run.result);
+  });
+
+  it('SS-9 the cancelled hook is for a preStop that ran', async () => {
+    const stage = new Stage({
+      registrar: { deregister: [300] },
+      hooks: { preStop: 'ok', cancelled: 'ok' },
+      preStopFirst: false,
+    });
+    const run = stage.run();
+    await stage.clock.advance(100);
+    expect(await stage.clock.until(run.cancel())).toBe('cancelled');
+    expect(stage.acts).toEqual(['0 deregister', '300 deregistered', '300 register', '300 registered']);
+  });
+
   it('SS-9 too late also while the call of the signal hangs', async () => {
     const stage = new Stage({ target: { signal: ['hang'], exits: { SIGTERM: 1_000 } } });
     const run = stage.run();
@@ -271,6 +303,18 @@ describe('cancel', () => {
     expect(await answer).toBe('too-late');
     expect(stage.registrar!.held.size).toBe(0);
     expect(stage.acts.at(-1)).toBe('2000 postStop');
+  });
+
+  it('SS-6 SS-9 a target that exits while it is restored is then taken off the registry', async () => {
+    const stage = new Stage({ registrar: {}, hooks: { preStop: 2_000, cancelled: 2_000 } });
+    const run = stage.run();
+    await stage.clock.advance(1_000);
+    void run.cancel();
+    await stage.clock.advance(500);
+    stage.target.exit();
+    const report = await stage.clock.until(run.result);
+    expect(stage.acts).toEqual(['0 preStop', '1000 cancelled', '1500 deregister', '1500 deregistered']);
+    expect(shape(report)).toContain('deregister ok 0');
   });
 
   it('SS-6 SS-9 a target that exits while it is registered again is taken off again', async () => {

@@ -125,7 +125,7 @@ describe('Registrations', () => {
   });
 
   it('G-4 a withdrawal also ends the call that was in flight for what was wanted before', async () => {
-    const { clock, registrations } = fixture({ deregister: ['deaf'] });
+    const { clock, registrations, events } = fixture({ deregister: ['deaf'] });
     const life = new AbortController();
     const off = registrations.deregister(SERVICE, {}).catch((error: unknown) => error);
     await clock.advance(10);
@@ -135,6 +135,8 @@ describe('Registrations', () => {
     expect(await off).toMatchObject({ code: 'ERR_DEREGISTER_FAILED' });
     await registrations.withdrawn();
     expect(clock.pending).toBe(0);
+    // It is not asked again, so nothing says that it is.
+    expect(events).toEqual([]);
   });
 
   it('G-4 one of two holders withdrawing leaves the intent to the other', async () => {

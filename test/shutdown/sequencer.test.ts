@@ -130,6 +130,22 @@ describe('deregistration that fails', () => {
     expect(stage.clock.pending).toBe(0);
   });
 
+  it('SS-6 onDeregisterError abort calls nothing off when the target has exited meanwhile', async () => {
+    const stage = new Stage({ target: { exitAt: 1_000 }, registrar: { deregister: ['reject'] } });
+    const report = await stage.stop({ onDeregisterError: 'abort' });
+    expect(report.outcome).toBe('exited');
+    expect(report.warnings.map(({ code }) => code)).toEqual(['deregister-failed']);
+    await stage.sequencer.detach();
+  });
+
+  it('SS-2 a registrar that cannot be asked whether it still shows the instance has not confirmed', async () => {
+    const stage = new Stage({ registrar: { shownFor: 0 } });
+    Object.assign(stage.registrar!, { confirms: () => Promise.reject(new Error('503')) });
+    const report = await stage.stop();
+    expect(stage.acts).toContain('10000 signal SIGTERM');
+    expect(report.warnings.map(({ code }) => code)).toEqual(['deregister-unconfirmed']);
+  });
+
   it.each([
     { ack: 20_000, at: 20_000, result: 'ok', why: 'acknowledged while it holds on' },
     { ack: 'deaf' as const, at: 65_000, result: 'timeout', why: 'goes on when the hold is over' },
@@ -175,6 +191,15 @@ describe('exit', () => {
     const report = await stage.stop();
     expect(report).toMatchObject({ outcome: 'already-gone', exit: { code: 3 } });
     expect(stage.acts).toEqual(['0 deregister', '0 deregistered', '0 postStop']);
+    expect(report.phases.map(({ phase, result }) => `${phase} ${result}`)).toEqual([
+      'preStop skipped',
+      'deregister ok',
+      'drain skipped',
+      'signal skipped',
+      'kill skipped',
+      'confirm ok',
+      'postStop ok',
+    ]);
   });
 
   it('case C33 gone by the look, while the wait does not answer: a success whose exit is not known', async () => {
