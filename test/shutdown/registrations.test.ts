@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { memoryRegistrar, type Registrar, type ServiceInstance } from 'handover';
 import { FakeClock } from 'handover/testing';
 import { describe, expect, it } from 'vitest';
@@ -28,6 +29,17 @@ describe('Registrations', () => {
     expect(registrar.held.size).toBe(0);
     expect(clock.pending).toBe(0);
     await registrations.settled();
+  });
+
+  it('G-4 no listener stays on the signal once the registry agrees, or something else is wanted', async () => {
+    const { clock, registrations } = fixture({ register: [100], deregister: [100] });
+    const { signal } = new AbortController();
+    const on = registrations.register(SERVICE, { signal });
+    const off = registrations.deregister(SERVICE, { signal });
+    expect(getEventListeners(signal, 'abort').length).toBeGreaterThan(0);
+    await clock.until(Promise.all([on, off]));
+    await clock.advance(0);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   it('SS-3 at its bound the deregistration is told as failed, and lives on until the registry agrees', async () => {
