@@ -241,7 +241,9 @@ export class AllocStop implements StopRun<AllocStopReport> {
       this.ports.send('signal', { code: this.#reason, message: `It was told to stop: ${this.#reason}` });
     return {
       id: target.id,
-      stopSignal: target.stopSignal,
+      get stopSignal() {
+        return target.stopSignal;
+      },
       isRunning: (call) => target.isRunning(call),
       wait: (call) => target.wait(call),
       rearm: async (call) => target.rearm?.(call),

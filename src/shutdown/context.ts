@@ -31,6 +31,13 @@ export interface Done {
   confirmBy: Deadline | undefined;
 }
 
+/** The signal that asks the target to end. */
+export interface FirstSignal {
+  readonly name: string;
+  /** What the target asks to be asked by, when that is no signal and another one is taken. */
+  readonly refused?: string;
+}
+
 /** All that the steps of one stop work with. */
 export interface StopContext {
   readonly id: string;
@@ -40,8 +47,8 @@ export interface StopContext {
   readonly hooks: ShutdownHooks;
   /** Without it there is nothing to take off a registry. */
   readonly deregistration: Deregistration | undefined;
-  /** The first signal. */
-  readonly signalName: string;
+  /** The first signal, as far as it is known: some targets know their own only once they were looked at. */
+  readonly firstSignal: FirstSignal;
   readonly warn: Warn;
   readonly done: Done;
   /** Replaces what {@link StopRun.wait} tells. */

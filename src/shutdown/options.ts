@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { FirstSignal } from './context.js';
 import { duration, parseOptions, requiredDuration } from '../options.js';
 import type { RunOptions, ServiceInstance, ShutdownOptions, StopReason } from './types.js';
 
@@ -11,10 +12,21 @@ const POLICY_HELP = "must be 'proceed', 'abort' or { hold: duration }";
  *
  * @returns `undefined` when it cannot be a signal
  */
-export function normaliseSignal(name: string): string | undefined {
+function normaliseSignal(name: string): string | undefined {
   if (/^[1-9]\d?$/.test(name)) return name;
   const [, rest] = /^(?:SIG)?([A-Z][A-Z0-9]*(?:[+-]\d{1,2})?)$/.exec(name.toUpperCase()) ?? [];
   return rest === undefined ? undefined : `SIG${rest}`;
+}
+
+/**
+ * The signal that a stop begins with: the option's, else the target's own, else SIGTERM. What an image asks for must
+ * not make it impossible to stop.
+ */
+export function firstSignal(option: string | undefined, own: string | undefined): FirstSignal {
+  if (option !== undefined) return { name: option };
+  if (own === undefined) return { name: 'SIGTERM' };
+  const name = normaliseSignal(own);
+  return name === undefined ? { name: 'SIGTERM', refused: own } : { name };
 }
 
 const signal = v.pipe(

@@ -5,7 +5,7 @@ import type { Emitter } from '../events.js';
 import type { Done, StepWait, StopContext } from './context.js';
 import { Deregistration } from './deregistration.js';
 import { Interrupts } from './interrupts.js';
-import { normaliseSignal, type StopSettings } from './options.js';
+import { firstSignal, type StopSettings } from './options.js';
 import type { Step, StopPlan } from './plan.js';
 import { registrationsOf } from './registrations.js';
 import { restore } from './restore.js';
@@ -102,7 +102,7 @@ export class Run implements ShutdownRun {
   }
 
   #makeContext(): StopContext {
-    const { ground } = this.#parts;
+    const { ground, settings, target } = this.#parts;
     return {
       id: this.id,
       clock: this.#clock,
@@ -110,7 +110,9 @@ export class Run implements ShutdownRun {
       target: this.#target,
       hooks: ground.hooks,
       deregistration: this.#deregistration(),
-      signalName: this.#signalName(),
+      get firstSignal() {
+        return firstSignal(settings.killSignal, target.stopSignal);
+      },
       warn: this.#warn,
       done: this.#done,
       waitFor: (wait) => this.#waitFor(wait),
@@ -124,21 +126,6 @@ export class Run implements ShutdownRun {
     if (registrar === undefined || services.length === 0) return undefined;
     const registrations = registrationsOf(registrar, ground);
     return new Deregistration(registrar, registrations, services, clock, life, deregisterTimeout, this.#warn);
-  }
-
-  /** The run's, else the target's, else SIGTERM. What an image asks for must not make it impossible to stop. */
-  #signalName(): string {
-    const { settings, target } = this.#parts;
-    if (settings.killSignal !== undefined) return settings.killSignal;
-    if (target.stopSignal === undefined) return 'SIGTERM';
-    const own = normaliseSignal(target.stopSignal);
-    if (own === undefined) {
-      this.#warn(
-        'stop-signal-unknown',
-        `${this.id} asks for the stop signal ${target.stopSignal}, which is none: SIGTERM`,
-      );
-    }
-    return own ?? 'SIGTERM';
   }
 
   async #run(): Promise<ShutdownReport> {

@@ -170,16 +170,26 @@ function delayLeft({ clock, done }: StopContext, { confirmed, unconfirmed }: Ste
   return Math.max(0, (done.confirmed ? confirmed : unconfirmed) - waited);
 }
 
-function signalWait({ id, signalName, done }: StopContext, { killTimeout }: StepOf<'signal'>): StepWait {
+function signalWait({ id, firstSignal, done }: StopContext, { killTimeout }: StepOf<'signal'>): StepWait {
   const then = killTimeout === Infinity ? "killTimeout is 'never': it is not killed by itself" : 'SIGKILL comes then';
-  return { for: 'exit', on: id, ms: killTimeout - done.spent, why: `It is asked to end by ${signalName}; ${then}` };
+  return {
+    for: 'exit',
+    on: id,
+    ms: killTimeout - done.spent,
+    why: `It is asked to end by ${firstSignal.name}; ${then}`,
+  };
 }
 
 async function signal(stop: StopContext, step: StepOf<'signal'>): Promise<StepResult> {
-  const { interrupts, target, signalName, done } = stop;
+  const { interrupts, target, done } = stop;
   if (!(await ready(stop)) || interrupts.has('kill')) return 'skipped';
   done.committed = true;
-  target.signal(signalName);
+  // Only now: some targets know what they want to be asked by once they were looked at.
+  const { name, refused } = stop.firstSignal;
+  if (refused !== undefined) {
+    stop.warn('stop-signal-unknown', `${stop.id} asks for the stop signal ${refused}, which is none: ${name} is sent`);
+  }
+  target.signal(name);
   const wait = signalWait(stop, step);
   stop.waitFor(wait);
   const { by } = await interrupts.span([...GONE, 'kill', 'escalate'], wait.ms);

@@ -243,6 +243,26 @@ describe('signals', () => {
     expect(stage.acts).toEqual([`0 signal ${sent}`]);
   });
 
+  it('SS-2 a bad stop signal of an image is told', async () => {
+    const stage = new Stage({ target: { stopSignal: 'not a signal', exits: { SIGTERM: 10 } } });
+    const { warnings } = await stage.stop({});
+    expect(warnings.map(({ code }) => code)).toEqual(['stop-signal-unknown']);
+  });
+
+  it('SS-2 a target that knows its signal only once it was looked at is asked by that one', async () => {
+    const stage = new Stage({ target: { exits: { SIGQUIT: 10 } } });
+    const { target } = stage;
+    const look = target.isRunning.bind(target);
+    let own: string | undefined;
+    Object.defineProperty(target, 'stopSignal', { get: () => own });
+    target.isRunning = async (call) => {
+      own = 'SIGQUIT';
+      return look(call);
+    };
+    await stage.stop({});
+    expect(stage.acts).toEqual(['0 signal SIGQUIT']);
+  });
+
   it.each([
     { killTimeout: 0, exits: { SIGTERM: 300 }, acts: ['0 kill'], outcome: 'forced', by: 'kill' },
     {
