@@ -5,10 +5,10 @@ import { Flight, type FlightDeck } from './flight.js';
 import type { FlightBoard } from './flight-board.js';
 import type { Gates } from './gates.js';
 import type { Lease } from './lease.js';
-import type { Looks } from './looks.js';
+import type { Looks, Sight } from './looks.js';
 import { absentError, isRetryable, pullFailed, pullReason } from './pull-failure.js';
 import type { ImageRecord } from './record.js';
-import { asksRegistry, fitsPlatform, type Request } from './request.js';
+import { asksRegistry, type Request } from './request.js';
 import type { Shelf } from './shelf.js';
 import type { Artifact, ImageLease } from './types.js';
 
@@ -120,10 +120,10 @@ export class Acquirer<A extends Artifact> {
     stale: boolean,
   ): Promise<Lease<A> | 'misfit' | undefined> {
     const { looks, shelf, flights } = this.#deck;
-    const find = (): Promise<A | undefined> => flights.find(request.name.key, request.platform);
-    const take = (artifact: A): Lease<A> | 'misfit' =>
-      fitsPlatform(request.platform, artifact) ? shelf.grant(artifact, request, { stale }) : 'misfit';
-    const taken = await looks.settle(() => looks.shared(request.key, find), take, signal);
+    const look = (): Promise<Sight<A> | undefined> => flights.look(request.name.key, request.platform);
+    const take = ({ artifact, fits }: Sight<A>): Lease<A> | 'misfit' =>
+      fits ? shelf.grant(artifact, request, { stale }) : 'misfit';
+    const taken = await looks.settle(request.name.key, () => looks.shared(request.key, look), take, signal);
     const known = taken === undefined ? shelf.lastBound(request.key)?.record : undefined;
     if (known?.state === 'held') await this.#missed(known, signal);
     return taken;
@@ -131,7 +131,7 @@ export class Acquirer<A extends Artifact> {
 
   /** What is held is not there: somebody else has deleted it (S41), or only its name. */
   async #missed(record: ImageRecord<A>, signal: AbortSignal | undefined): Promise<void> {
-    const still = await abortable(this.#deck.flights.find(record.id, undefined), signal);
+    const still = await abortable(this.#deck.flights.look(record.id, undefined), signal);
     if (still === undefined) this.#deck.shelf.lose(record);
   }
 

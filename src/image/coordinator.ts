@@ -9,13 +9,13 @@ import type { Flight, FlightDeck, Landing } from './flight.js';
 import { FlightBoard } from './flight-board.js';
 import { Gates } from './gates.js';
 import type { Lease } from './lease.js';
-import { Looks } from './looks.js';
+import { Looks, type Sight } from './looks.js';
 import { type ImageSettings, parseAcquireOptions, parseCoordinatorOptions, parseHeld } from './options.js';
 import { absentError, asPullError, closedError, isRetryable, pullFailed } from './pull-failure.js';
 import { PullQueue } from './queue.js';
 import { Removals } from './removals.js';
-import { fitsPlatform, type Request, requestKey } from './request.js';
-import { Shelf } from './shelf.js';
+import { type Request, requestKey } from './request.js';
+import { type Found, Shelf } from './shelf.js';
 import { explain, flightStatus, snapshot } from './status.js';
 import type {
   AcquireOptions,
@@ -133,8 +133,9 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.#closing.signal.throwIfAborted();
     const { key } = this.#source.normalise(reference);
     return this.#looks.settle(
-      () => this.#find(imageId, undefined),
-      (artifact) => this.#shelf.adopt(artifact, { owner, reference, key }),
+      key,
+      () => this.#look(imageId, undefined),
+      ({ artifact }) => this.#shelf.adopt(artifact, { owner, reference, key }),
       call.signal,
     );
   }
@@ -210,6 +211,14 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     }
   }
 
+  async #look(referenceOrId: string, platform: string | undefined): Promise<Sight<A> | undefined> {
+    const artifact = await this.#find(referenceOrId, platform);
+    if (artifact !== undefined) return { artifact, fits: true };
+    // What is there for another platform is no absence: it was here before us, or it is what our pull has brought.
+    const misfit = platform === undefined ? undefined : await this.#find(referenceOrId, undefined);
+    return misfit === undefined ? undefined : { artifact: misfit, fits: false };
+  }
+
   #flightDeck(): FlightDeck<A> {
     return {
       clock: this.#clock,
@@ -217,8 +226,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       pull: this.#settings.pull,
       queue: new PullQueue(this.#settings.pull.concurrency),
       closing: this.#closing.signal,
-      removalOf: (reference) => this.#removals.of(reference),
-      find: (reference, platform) => this.#find(reference, platform),
+      removalOf: (reference) => this.#looks.untagging(reference),
+      look: (reference, platform) => this.#look(reference, platform),
       land: (flight, landing) => this.#land(flight, landing),
       failed: (flight, error, abandoned) => {
         this.#board.delete(flight);
@@ -236,16 +245,16 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   }
 
   async #land(flight: Flight<A>, { fetched, bind }: Landing<A>): Promise<boolean> {
-    const act = (artifact: A): boolean => {
+    const act = ({ artifact, fits }: Sight<A>): boolean => {
       const brought = fetched !== undefined && fetched.before?.id !== artifact.id;
-      const fits = fitsPlatform(flight.platform, artifact);
       if (bind && fits) this.#bind(flight, artifact, brought);
       // Nobody holds it, but it is here because of us: it goes like everything that nobody holds.
-      else if (brought) this.#shelf.land(artifact, flight, { brought, waiters: [] });
-      if (bind && !fits) throw this.#wrongPlatform(flight, artifact);
-      return true;
+      else if (brought) this.#shelf.land(artifact, fits ? flight : anyPlatform(flight.name), { brought, waiters: [] });
+      if (bind && !fits && fetched !== undefined) throw this.#wrongPlatform(flight, artifact);
+      return fits;
     };
-    return (await this.#looks.settle(() => this.#find(flight.name.key, flight.platform), act)) ?? false;
+    const { name, platform } = flight;
+    return (await this.#looks.settle(name.key, () => this.#look(name.key, platform), act)) ?? false;
   }
 
   #bind(flight: Flight<A>, artifact: A, brought: boolean): void {
@@ -290,4 +299,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   #statusDeck() {
     return { clock: this.#clock, shelf: this.#shelf, board: this.#board, gates: this.#gates };
   }
+}
+
+function anyPlatform(name: NormalisedReference): Found {
+  return { name, platform: undefined, key: requestKey(name, undefined) };
 }

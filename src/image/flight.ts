@@ -7,10 +7,11 @@ import { type Deferred, deferred } from '../internal/deferred.js';
 import { Machine } from '../internal/machine.js';
 import { abortable, linkSignals, onAbort, sleep } from '../internal/signals.js';
 import { type FetchOrder, fetchOnce } from './fetch-once.js';
+import type { Sight } from './looks.js';
 import { ProgressFeed } from './progress.js';
 import { asPullError, closedError, mayHaveLanded, pullFailed, reasonOf } from './pull-failure.js';
 import type { PullQueue, Ticket } from './queue.js';
-import { asksRegistry, fitsPlatform, newWaiter, type Request, type Waiter } from './request.js';
+import { asksRegistry, newWaiter, type Request, type Waiter } from './request.js';
 import { FLIGHT_TABLE, type FlightEvent, type FlightState } from './states.js';
 import type { Artifact, ArtifactSource, ImageLease, NormalisedReference, Progress, PullOptions } from './types.js';
 
@@ -37,11 +38,12 @@ export interface FlightDeck<A extends Artifact> {
   readonly closing: AbortSignal;
   /** The removal of a reference that is under way, if any (IC-16). */
   removalOf(reference: string): Promise<void> | undefined;
-  find(reference: string, platform: string | undefined): Promise<A | undefined>;
+  /** Looks locally. */
+  look(reference: string, platform: string | undefined): Promise<Sight<A> | undefined>;
   /**
    * Finds what the fetch brought and, under the lock of its id, binds every waiter to it.
    *
-   * @returns whether anything was found
+   * @returns whether anything was found that fits
    */
   land(flight: Flight<A>, landing: Landing<A>): Promise<boolean>;
   /** The flight failed: off the board with it. */
@@ -215,17 +217,16 @@ export class Flight<A extends Artifact> {
     const deck = this.#deck;
     const looked = this.#fresh && !waited;
     this.#fresh = false;
-    const before = looked ? undefined : await abortable(deck.find(this.name.key, this.platform), this.#stop.signal);
-    const present = before !== undefined && fitsPlatform(this.platform, before);
-    this.absent = !present;
-    if (present && !this.#forced && (await deck.land(this, { bind: true }))) return;
+    const before = looked ? undefined : await abortable(deck.look(this.name.key, this.platform), this.#stop.signal);
+    this.absent = before?.fits !== true;
+    if (!this.absent && !this.#forced && (await deck.land(this, { bind: true }))) return;
     const failure = await this.#fetch().then(
       () => undefined,
       (error: unknown) => asPullError(error, this.name.key, this.attempt),
     );
     if (failure !== undefined && (deck.closing.aborted || !mayHaveLanded(failure))) throw failure;
     const found = await deck
-      .land(this, { fetched: { before }, bind: failure === undefined })
+      .land(this, { fetched: { before: before?.artifact }, bind: failure === undefined })
       .catch((error: unknown) => {
         throw failure ?? asPullError(error, this.name.key, this.attempt);
       });

@@ -1,6 +1,14 @@
+import { deferred } from '../internal/deferred.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
 import { abortable } from '../internal/signals.js';
 import type { Artifact } from './types.js';
+
+/** What a look found. */
+export interface Sight<A extends Artifact> {
+  readonly artifact: A;
+  /** `false`: it is there, but not for the platform that was asked for. */
+  readonly fits: boolean;
+}
 
 /**
  * Looks and removals of content, kept apart (IC-16): what was found is acted on while no removal of it can run, and
@@ -9,17 +17,14 @@ import type { Artifact } from './types.js';
 export class Looks<A extends Artifact> {
   readonly #locks = new KeyedLock();
   /** Looks in progress, shared by all who ask for the same. */
-  readonly #looks = new Map<string, Promise<A | undefined>>();
-  /** Of each `settle` in progress: the ids that were removed since it looked. */
+  readonly #looks = new Map<string, Promise<Sight<A> | undefined>>();
+  /** Names that are being taken away → the end of it. */
+  readonly #untagging = new Map<string, Promise<void>>();
+  /** Of each `settle` in progress: the ids and names that were removed since it looked. */
   readonly #watches = new Set<Set<string>>();
 
-  /** Locks held or waited for, looks and watches in progress; 0 when nothing is going on. */
-  get size(): number {
-    return this.#locks.size + this.#looks.size + this.#watches.size;
-  }
-
   /** Joins the look in progress under `key`, or starts one. */
-  shared(key: string, look: () => Promise<A | undefined>): Promise<A | undefined> {
+  shared(key: string, look: () => Promise<Sight<A> | undefined>): Promise<Sight<A> | undefined> {
     let running = this.#looks.get(key);
     if (running === undefined) {
       running = look();
@@ -32,27 +37,36 @@ export class Looks<A extends Artifact> {
     return running;
   }
 
+  /** The removal of a name that is under way, if any. */
+  untagging(name: string): Promise<void> | undefined {
+    return this.#untagging.get(name);
+  }
+
   /**
    * Looks, then acts on what was found, under the lock of its id.
    *
+   * @param name - what is looked for
    * @param act - synchronous: nobody can come in between
    * @returns what `act` returned; `undefined` when nothing was found
    */
   async settle<T>(
-    look: () => Promise<A | undefined>,
-    act: (artifact: A) => T,
+    name: string,
+    look: () => Promise<Sight<A> | undefined>,
+    act: (seen: Sight<A>) => T,
     signal?: AbortSignal,
   ): Promise<T | undefined> {
     const removed = new Set<string>();
     this.#watches.add(removed);
     try {
       for (;;) {
-        const artifact = await abortable(look(), signal);
-        if (artifact === undefined) return undefined;
-        const work = async (): Promise<{ value: T } | undefined> =>
-          removed.has(artifact.id) ? undefined : { value: act(artifact) };
-        const acted = await this.#locks.run(artifact.id, work, signal);
+        const seen = await abortable(look(), signal);
+        if (seen === undefined) return undefined;
+        const { id } = seen.artifact;
+        const outdated = (): boolean => removed.has(id) || removed.has(name) || this.#untagging.has(name);
+        const work = async (): Promise<{ value: T } | undefined> => (outdated() ? undefined : { value: act(seen) });
+        const acted = await this.#locks.run(id, work, signal);
         if (acted !== undefined) return acted.value;
+        await abortable(this.#untagging.get(name) ?? Promise.resolve(), signal);
         removed.clear();
       }
     } finally {
@@ -60,15 +74,35 @@ export class Looks<A extends Artifact> {
     }
   }
 
-  /** Runs a removal of `id`; whoever found it before the end has to look again. */
+  /** Runs a removal of the content `id`; whoever found it before the end has to look again. */
   async removal(id: string, work: () => Promise<void>): Promise<void> {
     await this.#locks.run(id, async () => {
       try {
         await work();
       } finally {
-        this.#looks.clear();
-        for (const removed of this.#watches) removed.add(id);
+        this.#outdate(id);
       }
     });
+  }
+
+  /**
+   * Takes a name away. Somebody else may move it meanwhile: then this takes it from other content than was meant, so
+   * whoever found anything by it before the end has to look again, too.
+   */
+  async untag<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const done = deferred();
+    this.#untagging.set(name, done.promise);
+    try {
+      return await work();
+    } finally {
+      this.#untagging.delete(name);
+      this.#outdate(name);
+      done.resolve();
+    }
+  }
+
+  #outdate(idOrName: string): void {
+    this.#looks.clear();
+    for (const removed of this.#watches) removed.add(idOrName);
   }
 }

@@ -3,9 +3,13 @@ import type { Clock } from '../clock.js';
 import type { Reason } from '../env.js';
 import type { PullLimit, PullReason } from './types.js';
 
-/** After these the engine may have finished all the same: the outcome is unknown, so look again (G-8). */
-const UNKNOWN_FATE: readonly PullReason[] = [
+/**
+ * After these there may be content all the same: the outcome is unknown, or it is not the content that was wanted. Look
+ * again (G-8), so that what is here because of us is known.
+ */
+const MAY_HAVE_LANDED: readonly PullReason[] = [
   'aborted',
+  'no-platform',
   'timed-out',
   'stalled',
   'engine-unavailable',
@@ -68,7 +72,7 @@ export function isRetryable(error: unknown): boolean {
 
 /** Whether the content may be there in spite of the failure. */
 export function mayHaveLanded(error: unknown): boolean {
-  return !isHandoverError(error, 'ERR_PULL_FAILED') || UNKNOWN_FATE.includes(error.details.reason);
+  return !isHandoverError(error, 'ERR_PULL_FAILED') || MAY_HAVE_LANDED.includes(error.details.reason);
 }
 
 /** An error as a statement of why. */

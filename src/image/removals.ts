@@ -4,7 +4,6 @@ import type { Clock } from '../clock.js';
 import type { Reason } from '../env.js';
 import type { Emitter } from '../events.js';
 import { backoff } from '../internal/backoff.js';
-import { deferred } from '../internal/deferred.js';
 import { HeapTimer } from '../internal/heap-timer.js';
 import { abortable } from '../internal/signals.js';
 import type { Looks } from './looks.js';
@@ -36,7 +35,7 @@ export interface RemovalDeck<A extends Artifact> {
   /** Aborts when the coordinator closes. */
   readonly closing: AbortSignal;
   /** The end of the flights of a reference that are in the air, if any. */
-  flightOf(reference: string): Promise<void> | undefined;
+  readonly flightOf: (reference: string) => Promise<void> | undefined;
 }
 
 /** Removes content that nobody holds, when its time has come: never by force, never by id, never what is not ours. */
@@ -44,17 +43,10 @@ export class Removals<A extends Artifact> {
   readonly #deck: RemovalDeck<A>;
   readonly #timers: HeapTimer;
   readonly #queue = new PQueue({ concurrency: CONCURRENCY });
-  /** References that are being taken away → the end of it. */
-  readonly #untagging = new Map<string, Promise<void>>();
 
   constructor(deck: RemovalDeck<A>) {
     this.#deck = deck;
     this.#timers = new HeapTimer(deck.clock);
-  }
-
-  /** The removal of a reference that is under way, if any: a flight of it has to wait (IC-16). */
-  of(reference: string): Promise<void> | undefined {
-    return this.#untagging.get(reference);
   }
 
   /** Nobody holds the content any more: from now on it has so long (IC-15). */
@@ -118,57 +110,46 @@ export class Removals<A extends Artifact> {
 
   async #remove(record: ImageRecord<A>): Promise<Outcome> {
     const { source } = this.#deck;
-    const problems: Kept[] = [];
-    const tried = new Set<string>();
+    const tried = new Map<string, Kept | undefined>();
     for (;;) {
       const now = await this.#ask((call) => source.find(record.id, call));
       if (now === undefined) return { kind: 'gone' };
-      const names = this.#names(record, now, tried);
-      if (names.length === 0) return worst(problems) ?? this.#left(now);
+      // Whoever brings a lost name back is not us; a removal of unknown outcome may have taken it away (G-8).
+      for (const name of record.ours.keys()) if (!now.references.includes(name)) record.ours.delete(name);
+      const names = this.#names(record, now).filter((name) => !tried.has(name));
+      if (names.length === 0) return worst(now.references.map((name) => tried.get(name))) ?? this.#left(now);
       const users = await this.#ask((call) => source.users(record.id, call));
       if (users.length > 0) return this.#kept('image-in-use', `In use by ${users.join(', ')}`);
-      for (const name of names) {
-        tried.add(name);
-        const problem = await this.#untag(record, name);
-        if (problem !== undefined) problems.push(problem);
-      }
+      for (const name of names) tried.set(name, await this.#untag(record, name));
     }
   }
 
-  #names(record: ImageRecord<A>, now: A, tried: ReadonlySet<string>): readonly string[] {
+  #names(record: ImageRecord<A>, now: A): readonly string[] {
     const { source, settings } = this.#deck;
-    const mayGo = (name: string): boolean => !tried.has(name) && (settings.scope === 'any' || record.ours.has(name));
+    const mayGo = (name: string): boolean => settings.scope === 'any' || record.ours.has(name);
     return removableNames(now, mayGo, (reference) => source.normalise(reference));
   }
 
   /** Takes one name away, if it still means this content; nobody fetches it meanwhile. */
   async #untag(record: ImageRecord<A>, name: string): Promise<Kept | undefined> {
-    for (let other; (other = this.#untagging.get(name)) !== undefined;) await other;
-    const flight = this.#deck.flightOf(name);
+    const { looks, flightOf, clock } = this.#deck;
+    for (let other; (other = looks.untagging(name)) !== undefined;) await other;
+    const flight = flightOf(name);
     if (flight !== undefined) {
       return { ...this.#kept('pull-in-progress', `${name} is being pulled`), after: flight };
     }
-    const done = deferred();
-    this.#untagging.set(name, done.promise);
-    try {
-      return await this.#untagLocked(record, name);
-    } catch (error) {
-      return { kind: 'kept', reason: reasonOf(error, this.#deck.clock) };
-    } finally {
-      this.#untagging.delete(name);
-      done.resolve();
-    }
+    return looks
+      .untag(name, () => this.#untagLocked(record, name))
+      .catch((error: unknown) => ({ kind: 'kept', reason: reasonOf(error, clock) }));
   }
 
   async #untagLocked(record: ImageRecord<A>, name: string): Promise<Kept | undefined> {
     const { source } = this.#deck;
     const platform = record.ours.get(name);
     const meant = await this.#ask((call) => source.find(name, { ...call, platform }));
-    if (meant?.id === record.id) {
-      const result = await this.#ask((call) => source.remove(name, call));
-      if (result === 'in-use') return this.#kept('image-in-use', `The engine says that ${name} is in use`);
-    }
-    // Whoever brings the name back is not us.
+    if (meant?.id !== record.id) return undefined;
+    const result = await this.#ask((call) => source.remove(name, call));
+    if (result === 'in-use') return this.#kept('image-in-use', `The engine says that ${name} is in use`);
     record.ours.delete(name);
     return undefined;
   }
@@ -198,6 +179,7 @@ export class Removals<A extends Artifact> {
 }
 
 /** What can be helped by time comes before what only has to wait for a pull. */
-function worst(problems: readonly Kept[]): Kept | undefined {
+function worst(outcomes: readonly (Kept | undefined)[]): Kept | undefined {
+  const problems = outcomes.filter((outcome) => outcome !== undefined);
   return problems.find(({ after }) => after === undefined) ?? problems[0];
 }

@@ -31,14 +31,3 @@ export function requestKey(name: NormalisedReference, platform: string | undefin
 export function asksRegistry(request: Request): boolean {
   return request.name.floating && request.name.pullable && ['always', 'if-stale'].includes(request.policy);
 }
-
-/**
- * Whether content is for the platform that was asked for; what either side leaves open fits.
- *
- * @param asked - `os/arch[/variant]`
- */
-export function fitsPlatform(asked: string | undefined, artifact: Artifact): boolean {
-  if (asked === undefined || artifact.platform === undefined) return true;
-  const has = artifact.platform.split('/');
-  return asked.split('/').every((part, i) => has[i] === undefined || has[i] === part);
-}

@@ -77,6 +77,29 @@ export interface NormalisedReference {
 }
 
 /**
+ * What proves to a registry who asks (IC-14): a name with its password, a token that stands for a login, or what the
+ * registry's client takes, encoded already (for Docker the value of `X-Registry-Auth`), which is handed on as it is.
+ */
+export type Credentials =
+  | { readonly username: string; readonly password: string }
+  | { readonly identityToken: string }
+  | { readonly encoded: string };
+
+/**
+ * Gives the credentials of a registry (IC-14).
+ *
+ * @param host - the registry, as {@link NormalisedReference.host} writes it
+ * @param ask.scope - whose credentials; `undefined` = those of everybody
+ * @param ask.refused - the registry refused the last answer: give another one, not one that was kept
+ * @returns `undefined` = none, ask anonymously; `expiresAt` is wall time in ms, until which the answer may be kept;
+ *   without it every attempt asks again
+ */
+export type AuthProvider = (
+  host: string,
+  ask: Call & { readonly scope: string | undefined; readonly refused: boolean },
+) => Promise<(Credentials & { readonly expiresAt?: number }) | undefined>;
+
+/**
  * Where content comes from and where it is kept: a container engine, a folder of files, … (IC-24). The port of
  * {@link ImageCoordinator}. Every method resolves when the thing is done ("was already so" included) and rejects when
  * its outcome is unknown (G-8).
@@ -90,16 +113,18 @@ export interface ArtifactSource<A extends Artifact = Artifact> {
    * @throws HandoverError `ERR_INVALID_REFERENCE`
    */
   normalise(reference: string): NormalisedReference;
-  /** Looks locally, never on the network. Takes a reference or an id. */
+  /** Looks locally, never on the network. Takes a reference or an id; with a platform, finds only what fits it. */
   find(referenceOrId: string, call: Call & Opt<{ platform: string }>): Promise<A | undefined>;
   /**
-   * Fetches once, without retries; progress is told as it comes, at least one call per sign of life.
+   * Fetches once, without retries; progress is told as it comes, at least one call per sign of life. Without
+   * credentials it is fetched anonymously.
    *
    * @throws HandoverError `ERR_PULL_FAILED` with the class of the failure
    */
   fetch(
     reference: string,
-    call: Call & Opt<{ platform: string }> & { onProgress(progress: Omit<Progress, 'attempt'>): void },
+    call: Call &
+      Opt<{ platform: string; credentials: Credentials }> & { onProgress(progress: Omit<Progress, 'attempt'>): void },
   ): Promise<void>;
   /** Whoever uses the content right now, strangers too; names for people. */
   users(id: string, call: Call): Promise<readonly string[]>;

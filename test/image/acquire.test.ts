@@ -348,6 +348,22 @@ describe('the stream proves nothing', () => {
     expect(source.names.size).toBe(0);
   });
 
+  it('case C17 a source that sees the other platform itself: what it brought is removed all the same', async () => {
+    const { images, source, clock } = fixture();
+    const fetch = source.fetch.bind(source);
+    source.fetch = async (reference, call) => {
+      await fetch(reference, call);
+      throw pullError(reference, 'no-platform', false);
+    };
+    source.platforms.set('sha256:a', 'linux/amd64');
+    await expect(images.acquire('redis:7', { owner: 'a', platform: 'linux/arm64' })).rejects.toMatchObject({
+      details: { reason: 'no-platform', attempts: 1 },
+    });
+    expect(images.explain('redis:7')).toMatchObject({ state: 'idle', imageId: 'sha256:a' });
+    await clock.advance(3 * MINUTE);
+    expect(source.names.size).toBe(0);
+  });
+
   it('IC-17 a stranger’s image for another platform, that came once more, is not ours to remove', async () => {
     const { images, source, clock } = fixture();
     source.platforms.set('sha256:a', 'linux/amd64');

@@ -354,6 +354,47 @@ describe('IC-17 what and how', () => {
     expect(images.snapshot()).toEqual([]);
   });
 
+  it('IC-17 G-8 a name that was lost with a removal of unknown outcome, and that a stranger brings back, is theirs', async () => {
+    const { clock, source } = await takenAndReleased();
+    source.put('other:1', 'sha256:a');
+    source.before = ({ line }) => {
+      if (line !== 'remove redis:7') return;
+      source.drop('redis:7');
+      throw new Error('socket closed');
+    };
+    await clock.advance(3 * MINUTE);
+    source.put('redis:7', 'sha256:a');
+    await clock.advance(HOUR);
+    expect(source.count('remove redis:7')).toBe(1);
+    expect(source.names.has('redis:7')).toBe(true);
+  });
+
+  it('IC-17 a name that was taken away is not ours any more, even if the look after it fails', async () => {
+    const { clock, source } = await takenAndReleased();
+    source.put('other:1', 'sha256:a');
+    let looks = 0;
+    source.before = ({ line }) => {
+      if (line === 'find sha256:a' && ++looks === 2) throw new Error('HTTP 500');
+    };
+    await clock.advance(3 * MINUTE);
+    source.put('redis:7', 'sha256:a');
+    await clock.advance(HOUR);
+    expect(source.count('remove redis:7')).toBe(1);
+  });
+
+  it('IC-16 IC-17 a name that a stranger moves while it is being taken away is not handed out meanwhile', async () => {
+    const { clock, source, images } = await takenAndReleased();
+    const held = source.hold('remove redis:7');
+    await clock.advance(3 * MINUTE);
+    source.put('redis:7', 'sha256:c');
+    source.registry.set('redis:7', 'sha256:c');
+    const again = images.acquire('redis:7', { owner: 'b' });
+    await clock.advance(SECOND);
+    held.go();
+    const lease = await again;
+    expect(source.artifact(lease.imageId)).toBeDefined();
+  });
+
   it('IC-17 a foreign name that comes back after we took ours away is not ours', async () => {
     const { clock, source, images } = await takenAndReleased();
     source.put('other:1', 'sha256:a');

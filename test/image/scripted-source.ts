@@ -51,10 +51,12 @@ export class ScriptedSource implements ArtifactSource {
     return { key, repository, host, pullable: true, floating, latest: floating && (tag ?? 'latest') === 'latest' };
   }
 
-  async find(referenceOrId: string, call: Call): Promise<Artifact | undefined> {
+  async find(referenceOrId: string, call: Call & { platform?: string | undefined }): Promise<Artifact | undefined> {
     await this.#step(`find ${referenceOrId}`, call);
     const id = referenceOrId.startsWith('sha256:') ? referenceOrId : this.names.get(referenceOrId);
-    return id === undefined ? undefined : this.artifact(id);
+    const found = id === undefined ? undefined : this.artifact(id);
+    const fits = (found?.platform ?? call.platform ?? '').startsWith(call.platform ?? '');
+    return fits ? found : undefined;
   }
 
   async fetch(reference: string, call: FetchCall): Promise<void> {

@@ -25,8 +25,10 @@ export class ImageWorld {
   /** Content that is gone, by whom. */
   readonly #goneBy = new Map<string, 'us' | 'stranger'>();
   readonly #fetching = new Map<string, { abortedAt: number | undefined }[]>();
-  /** What the last look at a name said. */
-  readonly #seen = new Map<string, string | undefined>();
+  /** What a name meant when the call to take it away was made, and after how many leases that was. */
+  readonly #untagging = new Map<string, { readonly id: string | undefined; readonly leases: number }>();
+  /** Leases in the order in which they were given. */
+  readonly #given: ImageLease[] = [];
   readonly #behaviours: readonly Behaviour[];
   readonly #clock: FakeClock;
   #next = 0;
@@ -36,7 +38,6 @@ export class ImageWorld {
   constructor(clock: FakeClock, behaviours: readonly Behaviour[]) {
     this.#clock = clock;
     this.#behaviours = behaviours;
-    this.#guardFind();
     this.#guardFetch();
     this.#guardRemove();
     this.source.before = (step) => this.#delay(step);
@@ -65,6 +66,7 @@ export class ImageWorld {
   /** A lease was given. */
   took(lease: ImageLease): void {
     this.leases.add(lease);
+    this.#given.push(lease);
     if (this.source.artifact(lease.imageId) === undefined && this.#goneBy.get(lease.imageId) !== 'stranger') {
       this.broken.push(`a lease on ${lease.imageId}, which we deleted`);
     }
@@ -76,15 +78,6 @@ export class ImageWorld {
 
   #pulling(name: string): boolean {
     return this.images?.explain(name).progress !== undefined;
-  }
-
-  #guardFind(): void {
-    const find = this.source.find.bind(this.source);
-    this.source.find = async (name, call) => {
-      const found = await find(name, call);
-      this.#seen.set(name, found?.id);
-      return found;
-    };
   }
 
   #guardFetch(): void {
@@ -123,16 +116,27 @@ export class ImageWorld {
   }
 
   #guardRemove(): void {
+    const remove = this.source.remove.bind(this.source);
+    this.source.remove = (name, call) => {
+      this.#untagging.set(name, { id: this.source.names.get(name), leases: this.#given.length });
+      return remove(name, call);
+    };
     const drop = this.source.drop.bind(this.source);
     this.source.drop = (name) => {
       const id = this.source.names.get(name);
-      // Between our look and our call a stranger may move the name; nothing can be done about that.
-      if (id !== undefined && this.#seen.get(name) === id && this.images !== undefined)
-        this.#judge(name, id, this.images);
+      const called = this.#untagging.get(name);
+      if (id !== undefined && called !== undefined && this.images !== undefined) {
+        if (called.id === id) this.#judge(name, id, this.images);
+        // A stranger has moved the name since. That cannot be helped, but nobody may have been given it meanwhile.
+        else if (this.#given.slice(called.leases).some((lease) => lease.reference === name && lease.imageId === id)) {
+          this.broken.push(`a lease on ${id} by ${name} while that was being taken away`);
+        }
+      }
       const before = new Map(this.source.names);
       drop(name);
       for (const gone of before.keys()) if (!this.source.names.has(gone)) this.#namedBy.delete(gone);
-      if (id !== undefined && this.source.artifact(id) === undefined) this.#goneBy.set(id, 'us');
+      const moved = called?.id !== id;
+      if (id !== undefined && this.source.artifact(id) === undefined) this.#goneBy.set(id, moved ? 'stranger' : 'us');
     };
   }
 
