@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Clock } from '../clock.js';
 import { deferred } from '../internal/deferred.js';
-import { type Identity, identify } from './identity.js';
+import { type Identity, identify } from '../internal/process-identity.js';
 import { type CheckedSpec, environment } from './spec.js';
 import { ChildExit, type TaskExit } from './task-exit.js';
 

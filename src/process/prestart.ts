@@ -6,10 +6,11 @@ import type { PrestartContext } from '../driver/driver.js';
 import type { UndoStack } from '../driver/undo-stack.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import type { AcquireOptions, ImageLease } from '../image/types.js';
+import { isAlive } from '../internal/process-identity.js';
+import { errorCode } from '../internal/system-error.js';
 import { startProblem } from './executable.js';
 import type { FileArtifact } from './file-store.js';
-import { errorCode } from './file-system.js';
-import { isAlive, killSurvivors } from './identity.js';
+import { killSurvivors } from './identity.js';
 import type { CheckedSpec } from './spec.js';
 import { type TaskFolder, type TaskRecord, contentName } from './task-folder.js';
 

@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../clock.js';
 import { Cell } from '../internal/cell.js';
+import { type Identity, isAlive } from '../internal/process-identity.js';
 import { sleep } from '../internal/signals.js';
 import type { ExitResult } from '../shutdown/types.js';
-import { type Identity, isAlive } from './identity.js';
 
 /** How often a process that is not our child is looked at, ms. Nobody tells us of its exit. */
 const POLL_MS = 250;

@@ -2,7 +2,8 @@ import { readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { invalidOption } from '../errors.js';
-import { errorCode, ifThere, readJson, writeJson } from './file-system.js';
+import { errorCode } from '../internal/system-error.js';
+import { ifThere, readJson, writeJson } from './file-system.js';
 
 const STATE_FILE = '.handover.json';
 

@@ -7,7 +7,8 @@ import { isHandoverError } from 'handover';
 import { type ArtifactLeases, type ProcessHandle, ProcessDriver, type ProcessState } from 'handover/process';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { deferred } from '../../src/internal/deferred.js';
-import { identify, isAlive, killSurvivors, signalGroup } from '../../src/process/identity.js';
+import { identify, isAlive } from '../../src/internal/process-identity.js';
+import { killSurvivors, signalGroup } from '../../src/process/identity.js';
 import { TaskHost, context, shell, written } from './tasks.js';
 
 let host: TaskHost;
