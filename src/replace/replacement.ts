@@ -54,6 +54,7 @@ export class Replacement {
   }
 
   async run(): Promise<ReplaceResult> {
+    if (this.o.signal?.aborted === true) return this.#neverBegun();
     const dispose: (() => void)[] = [];
     try {
       if (this.current !== undefined && isServing(this.current.state)) {
@@ -161,8 +162,9 @@ export class Replacement {
     const stop = await this.#stop?.result;
     if (stop?.outcome === 'detached') return this.#result('detached', stop);
     const kept = stop?.outcome === 'kept' || stop?.outcome === 'cancelled';
-    // A next one that failed has said why already; one that is late is called off now.
-    if (kept) this.#startCancel.abort(whyKept(stop) ?? this.#calledOff());
+    // A next one that failed has said why already; one that is late is called off now, also when the previous one has
+    // ended meanwhile.
+    if (kept || this.#missed(stop)) this.#startCancel.abort(whyKept(stop) ?? this.#calledOff());
     const { error } = await up;
     if (findError(error, 'ERR_DETACHED')) return this.#result('detached', stop);
     if (kept) {
@@ -178,6 +180,16 @@ export class Replacement {
     if (isTerminal(next.state)) return this.#lostAtTheEnd(stop);
     if (current !== undefined && isTerminal(current.state)) await this.#destroy(current);
     return this.#result('replaced', stop);
+  }
+
+  /** Cancelled before it began: the previous one is not so much as held. */
+  async #neverBegun(): Promise<ReplaceResult> {
+    await this.#removeNext();
+    return this.#result(this.#keptAs(), undefined, this.#calledOff());
+  }
+
+  #missed(stop: AllocStopReport | undefined): stop is AllocStopReport {
+    return this.o.onNextFailed === 'keep' && stop?.gate?.outcome === 'deadline';
   }
 
   /** The previous one was kept, unless it has ended or was told to end since. */

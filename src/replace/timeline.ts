@@ -34,32 +34,30 @@ export class Timeline {
     this.#served = this.#serves();
   }
 
-  /** A step of the replacement itself, in no time. */
-  mark(id: string, step: string): void {
-    this.#entries.push({ at: this.clock.wall(), id, step, ms: 0 });
-  }
-
   /** Ends the watch. */
   close(stop: AllocStopReport | undefined): Pick<ReplaceResult, 'timeline' | 'outage'> {
     for (const end of this.#ends) end();
     for (const [id, { step, since }] of this.#open) this.#finish(id, step, since);
-    for (const report of stop?.tasks ?? []) {
-      for (const { phase, at, ms, result } of report.phases) {
-        if (result !== 'skipped' && this.previous)
-          this.#entries.push({ at, id: this.previous.id, step: `stop: ${phase}`, ms });
-      }
-    }
-    const timeline = this.#entries.sort((a, b) => a.at - b.at);
+    // Of what came at the same time, the steps of the stop lead to the states.
+    const timeline = [...this.#steps(stop), ...this.#entries].sort((a, b) => a.at - b.at);
     if (this.#lostAt === undefined) return { timeline };
     const ms = (this.#backAt?.now ?? this.clock.now()) - this.#lostAt.now;
     return { timeline, outage: { from: this.#lostAt.wall, ms } };
+  }
+
+  #steps(stop: AllocStopReport | undefined): readonly TimelineEntry[] {
+    const id = this.previous?.id ?? '';
+    const phases = stop?.tasks.flatMap((report) => report.phases) ?? [];
+    return phases
+      .filter(({ result }) => result !== 'skipped')
+      .map(({ phase, at, ms }) => ({ at, id, step: `stop: ${phase}`, ms }));
   }
 
   #moved(alloc: AllocLifecycle): void {
     const open = this.#open.get(alloc.id);
     if (open !== undefined) this.#finish(alloc.id, open.step, open.since);
     this.#open.delete(alloc.id);
-    if (isTerminal(alloc.state)) this.mark(alloc.id, alloc.state);
+    if (isTerminal(alloc.state)) this.#finish(alloc.id, alloc.state, this.#moment());
     else this.#begin(alloc.id, alloc.state);
     this.#weigh();
   }
