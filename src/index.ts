@@ -24,6 +24,8 @@ export type {
   AcquireOptions,
   Artifact,
   ArtifactSource,
+  AuthProvider,
+  Credentials,
   ImageEvents,
   ImageLease,
   ImageStatus,

@@ -20,6 +20,8 @@ export interface EngineRequest {
   /** Objects are sent as JSON. */
   readonly query?: Readonly<Record<string, string | number | boolean | object>>;
   readonly body?: object;
+  /** Credentials for the registry that the engine will ask: the value of `X-Registry-Auth`. */
+  readonly registryAuth?: string;
   /** The statuses that are answers; others reject. */
   readonly accept: readonly number[];
   /**
@@ -136,7 +138,7 @@ export class Engine {
   }
 
   #dial(request: EngineRequest, signal: AbortSignal): Promise<IncomingMessage> {
-    const { operation, method, path, query, body } = request;
+    const { operation, method, path, query, body, registryAuth } = request;
     return new Promise((resolve, reject) => {
       // Made anew for each call: the client changes what it is given. A `_body` of `{}` is sent as no body; without
       // one, the client would send the query as the body.
@@ -144,6 +146,8 @@ export class Engine {
         method,
         path: query === undefined ? path : `${path}?`,
         options: { ...(query === undefined ? {} : { _query: query }), _body: body ?? {} },
+        // With this key the client takes the value as it is; its own encoding would be a second one.
+        ...(registryAuth !== undefined && { authconfig: { key: registryAuth } }),
         isStream: true,
         statusCodes: EVERY_STATUS,
         abortSignal: signal,

@@ -2,8 +2,9 @@ import type { Readable } from 'node:stream';
 import type { Call, Opt } from '../call.js';
 import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
-import type { ArtifactSource, NormalisedReference, Progress, PullError } from '../image/types.js';
-import { Engine } from './engine.js';
+import type { ArtifactSource, Credentials, NormalisedReference, Progress, PullError } from '../image/types.js';
+import { registryAuth } from './auth/registry-auth.js';
+import { Engine, type EngineRequest } from './engine.js';
 import { isEngineFault } from './engine-fault.js';
 import { type ImageJson, toDockerImage } from './image-json.js';
 import { CorruptStream, type JsonObject, JsonLines } from './json-lines.js';
@@ -67,10 +68,11 @@ class DockerImages implements ArtifactSource<DockerImage> {
 
   async fetch(
     text: string,
-    call: Call & Opt<{ platform: string }> & { onProgress(progress: Omit<Progress, 'attempt'>): void },
+    call: Call &
+      Opt<{ platform: string; credentials: Credentials }> & { onProgress(progress: Omit<Progress, 'attempt'>): void },
   ): Promise<void> {
     const { tag, digest, ...name } = pullable(text);
-    const { signal, platform } = call;
+    const { signal, platform, credentials } = call;
     const progress = new PullProgress();
     const query = {
       fromImage: familiarName(name),
@@ -78,12 +80,14 @@ class DockerImages implements ArtifactSource<DockerImage> {
       tag: digest ?? tag ?? 'latest',
       ...(platform !== undefined && { platform }),
     };
+    const request: EngineRequest = {
+      ...{ operation: `pull ${text}`, method: 'POST', path: '/images/create', query, accept: [200] },
+      // The engine sends its headers with the first line; how long that may take is the coordinator's to say.
+      deadline: Infinity,
+      ...(credentials !== undefined && { registryAuth: registryAuth(credentials, name.host) }),
+    };
     try {
-      const body = await this.#engine.stream(
-        // The engine sends its headers with the first line; how long that may take is the coordinator's to say.
-        { operation: `pull ${text}`, method: 'POST', path: '/images/create', query, accept: [200], deadline: Infinity },
-        { signal },
-      );
+      const body = await this.#engine.stream(request, { signal });
       await follow(body, (line) => call.onProgress(progress.read(line)));
     } catch (error) {
       signal?.throwIfAborted();

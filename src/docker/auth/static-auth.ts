@@ -1,0 +1,17 @@
+import * as v from 'valibot';
+import type { AuthProvider, Credentials } from '../../image/types.js';
+import { parseOptions } from '../../options.js';
+import { CREDENTIALS } from './registry-auth.js';
+import { entryOf, registryHost } from './registry-host.js';
+
+/**
+ * Credentials that are known from the start; other registries are asked anonymously (IC-14).
+ *
+ * @param entries - by registry: `ghcr.io`, `127.0.0.1:5000`, `docker.io`, in any spelling that Docker's configuration
+ *   takes. They are read now: a later change of the object changes nothing
+ * @throws HandoverError `ERR_INVALID_OPTION` naming the registry whose entry has none of the forms of `Credentials`
+ */
+export function staticAuth(entries: Readonly<Record<string, Credentials>>): AuthProvider {
+  const known = parseOptions(v.record(v.string(), CREDENTIALS), entries, 'entries');
+  return async (host) => entryOf(known, registryHost(host));
+}
