@@ -33,8 +33,11 @@ export function countingClock(): Clock & { readonly pending: number } {
     timer(ms, fire, o) {
       const entry = {};
       if (ms !== Infinity) armed.add(entry);
-      const cancel = systemClock.timer(ms, () => (armed.delete(entry), fire()), o);
-      return () => (armed.delete(entry), cancel());
+      const done = (then: () => void) => () => {
+        armed.delete(entry);
+        then();
+      };
+      return done(systemClock.timer(ms, done(fire), o));
     },
     get pending() {
       return armed.size;
