@@ -28,6 +28,7 @@ import { describe, inject, it, onTestFinished } from 'vitest';
 import { EngineProxy } from './engine-proxy.js';
 import { pushImage, type BuiltImage, type ImageSpec } from './images.js';
 import { RUN_LABEL, type Parts } from './parts.js';
+import { LOGIN } from './registry.js';
 import { RegistryProxy, type RegistryFaults } from './registry-proxy.js';
 
 export { EngineProxy, type EngineCall, type EngineFault, type EngineMatch } from './engine-proxy.js';
@@ -43,6 +44,8 @@ export interface RealEngine {
   readonly docker: Docker;
   readonly socketPath: string;
   readonly registry: { readonly port: number };
+  /** A registry with the same images for those who log in with `login`. */
+  readonly guarded: { readonly port: number; readonly login: { readonly username: string; readonly password: string } };
   readonly app: { readonly path: string };
   readonly runId: string;
   /** Makes an image of the test app, in the registry. */
@@ -71,12 +74,15 @@ export function engineSuite(name: string, tests: (engine: RealEngine) => void): 
  */
 export function requireEngine(): RealEngine {
   const parts = inject('realParts');
-  const { engine, registry, app, runId } = parts;
-  if (!engine.available || !registry.available || !app.available) throw new Error(whyAbsent(parts));
+  const { engine, registry, guarded, app, runId } = parts;
+  if (!engine.available || !registry.available || !guarded.available || !app.available) {
+    throw new Error(whyAbsent(parts));
+  }
   const { socketPath } = engine;
   const docker = new Docker({ socketPath });
   return {
     ...{ docker, socketPath, registry: { port: registry.port }, app: { path: app.path }, runId },
+    guarded: { port: guarded.port, login: LOGIN },
     pushImage: (spec) => pushImage(parts, spec),
     async registryProxy(faults) {
       const proxy = await RegistryProxy.start(registry.port, faults);
@@ -98,6 +104,6 @@ export function uniqueName(prefix: string): string {
   return `${prefix}-${randomBytes(4).toString('hex')}`;
 }
 
-function whyAbsent({ engine, registry, app }: Parts): string | undefined {
-  return [engine, registry, app].find((part) => !part.available)?.reason;
+function whyAbsent({ engine, registry, guarded, app }: Parts): string | undefined {
+  return [engine, registry, guarded, app].find((part) => !part.available)?.reason;
 }

@@ -19,6 +19,8 @@ export interface Parts {
   readonly engine: Part<Engine>;
   /** The registry behind the proxies, on 127.0.0.1. */
   readonly registry: Part<Registry>;
+  /** A mirror of it, for those who log in. */
+  readonly guarded: Part<Registry>;
   /** The compiled test app. */
   readonly app: Part<{ readonly path: string }>;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { compileApp } from './app-binary.js';
 import { startEngine } from './engine.js';
 import { absent, type Part, type Parts, type Started } from './parts.js';
-import { startRegistry } from './registry.js';
+import { startGuardedRegistry, startRegistry } from './registry.js';
 
 export interface StartedParts {
   readonly parts: Parts;
@@ -29,10 +29,14 @@ export async function startParts(): Promise<StartedParts> {
     const app = compileApp();
     const registry = await orAbsent(startRegistry(join(folder, 'registry')));
     ends.push(registry.end);
+    const guarded = await orAbsent(startGuardedRegistry(join(folder, 'guarded'), registry.part));
+    ends.push(guarded.end);
     const engine = await orAbsent(startEngine(join(folder, 'engine'), runId));
     ends.push(engine.end);
-    const parts = { runId, folder, engine: engine.part, registry: registry.part, app };
-    if (process.env['HANDOVER_REQUIRE_ENGINE'] === '1') demandAll([parts.engine, parts.registry, parts.app]);
+    const parts = { runId, folder, engine: engine.part, registry: registry.part, guarded: guarded.part, app };
+    if (process.env['HANDOVER_REQUIRE_ENGINE'] === '1') {
+      demandAll([parts.engine, parts.registry, parts.guarded, parts.app]);
+    }
     return { parts, end };
   } catch (cause) {
     await end();
