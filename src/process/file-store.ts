@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, readdir, stat, unlink } from 'node:fs/promises';
+import { mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import type { Artifact } from '../image/types.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
 import { FILE_ID, type FileReference, parseFileReference, pinned } from './file-reference.js';
-import { ifThere, moveTo, readJson, writeJson, writeWhole } from './file-system.js';
+import { ifThere, moveTo, readJson, writeJson } from './file-system.js';
 
 /** A file that is present locally. */
 export interface FileArtifact extends Artifact {
@@ -51,23 +51,21 @@ export class FileStore {
    * Takes in content under a reference, and under the one that pins it: when the reference moves on, the old content
    * still has a name to be removed by.
    *
-   * @param write - fills the file and tells its hash; when it throws nothing stays
+   * @param content - a file that is complete, on the file system of the store; it is moved, also into the place of one
+   *   that is there already, which may be broken
+   * @param hash - what the content hashes to
+   * @param folder - where there is room for what is not in its place yet; whoever made it clears it away
    */
-  async add(reference: FileReference, write: (file: FileHandle) => Promise<string>): Promise<void> {
-    const fill = async (file: FileHandle): Promise<string> => {
-      const hash = await write(file);
-      await file.chmod(BLOB_MODE);
-      await file.sync();
-      return hash;
-    };
-    await writeWhole(this.#blobs, fill, async (partial, hash) => {
-      const id = `sha256:${hash}`;
-      await this.#lock.run(id, async () => {
-        await moveTo(partial, this.#blobPath(id));
-        for (const key of new Set([pinned(reference.repository, hash), reference.key])) {
-          await writeJson(this.#refPath(key), { reference: key, id });
-        }
-      });
+  async add(reference: FileReference, content: string, hash: string, folder: string): Promise<void> {
+    const id = `sha256:${hash}`;
+    await mkdir(this.#blobs, { recursive: true });
+    await mkdir(this.#refs, { recursive: true });
+    await makeLasting(content);
+    await this.#lock.run(id, async () => {
+      await moveTo(content, this.#blobPath(id));
+      for (const key of new Set([pinned(reference.repository, hash), reference.key])) {
+        await writeJson(this.#refPath(key), { reference: key, id }, folder);
+      }
     });
   }
 
@@ -119,5 +117,16 @@ export class FileStore {
 
   #refPath(key: string): string {
     return join(this.#refs, `${createHash('sha256').update(key).digest('hex')}.json`);
+  }
+}
+
+/** What is in place has to be on disk, with its mode: whoever finds it takes it as it is. */
+async function makeLasting(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.chmod(BLOB_MODE);
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }

@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readFile, rename, unlink } from 'node:fs/promises';
+import { open, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-
-/** The `code` of a system error, such as `ENOENT`. */
-export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}
+import { errorCode } from '../internal/system-error.js';
 
 /** What the promise gives, or `undefined` when the file is not there. */
 export async function ifThere<T>(promise: Promise<T>): Promise<T | undefined> {
@@ -13,31 +9,6 @@ export async function ifThere<T>(promise: Promise<T>): Promise<T | undefined> {
     return await promise;
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined;
-    throw error;
-  }
-}
-
-/**
- * Makes a file in one step: it is complete or not there, also after a crash. Processes that share the folder do not get
- * into each other's way.
- *
- * @param folder - on the file system where the file will be; made when it is missing
- * @param write - fills the file; when it throws nothing stays
- * @param place - moves the file to where it belongs, with {@link moveTo}
- */
-export async function writeWhole<T>(
-  folder: string,
-  write: (file: FileHandle) => Promise<T>,
-  place: (partial: string, written: T) => Promise<void>,
-): Promise<void> {
-  await mkdir(folder, { recursive: true });
-  const partial = join(folder, `.${randomUUID()}.partial`);
-  const file = await open(partial, 'wx');
-  try {
-    const written = await write(file).finally(() => file.close());
-    await place(partial, written);
-  } catch (error) {
-    await ifThere(unlink(partial));
     throw error;
   }
 }
@@ -50,13 +21,22 @@ export async function moveTo(partial: string, path: string): Promise<void> {
   await folder.sync().finally(() => folder.close());
 }
 
-/** Writes JSON in one step. */
-export async function writeJson(path: string, value: unknown): Promise<void> {
-  const write = async (file: FileHandle): Promise<void> => {
-    await file.writeFile(JSON.stringify(value));
-    await file.sync();
-  };
-  await writeWhole(dirname(path), write, (partial) => moveTo(partial, path));
+/**
+ * Writes JSON in one step: it is complete or not there, also after a crash. Processes that write the same file do not get
+ * into each other's way; when it throws nothing stays.
+ *
+ * @param path - its folder is there
+ * @param via - a folder on the same file system, for what is not complete yet. Default: the file's own
+ */
+export async function writeJson(path: string, value: unknown, via = dirname(path)): Promise<void> {
+  const partial = join(via, `.${randomUUID()}.partial`);
+  try {
+    await writeFile(partial, JSON.stringify(value), { flag: 'wx', flush: true });
+    await moveTo(partial, path);
+  } catch (error) {
+    await ifThere(unlink(partial));
+    throw error;
+  }
 }
 
 /** Reads JSON; `undefined` when the file is not there, or is not JSON. */

@@ -1,6 +1,3 @@
-import { createHash } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
 import { resolve } from 'node:path';
 import * as v from 'valibot';
 import type { Call, Opt } from '../call.js';
@@ -8,10 +5,11 @@ import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
 import type { ArtifactSource, NormalisedReference, Progress } from '../image/types.js';
 import { parseOptions, text, wholeNumber } from '../options.js';
-import { type FileReference, parseFileReference } from './file-reference.js';
+import { download } from './download.js';
+import { parseFileReference } from './file-reference.js';
 import { type FileArtifact, FileStore } from './file-store.js';
-import { Refused, httpGet } from './http-get.js';
-import { pullFailed, toPullError } from './pull-failure.js';
+import { Partials } from './partials.js';
+import { toPullError } from './pull-failure.js';
 
 /** Options of {@link httpFiles}. */
 export type HttpFilesOptions = {
@@ -47,7 +45,8 @@ export function httpFiles(o: HttpFilesOptions, env: Env = {}): ArtifactSource<Fi
 
 class HttpFiles implements ArtifactSource<FileArtifact> {
   readonly id: string;
-  readonly #store: FileStore;
+  private readonly store: FileStore;
+  private readonly partials: Partials;
 
   constructor(
     directory: string,
@@ -55,7 +54,8 @@ class HttpFiles implements ArtifactSource<FileArtifact> {
     private readonly wall: () => number,
   ) {
     this.id = `files:${directory}`;
-    this.#store = new FileStore(directory);
+    this.store = new FileStore(directory);
+    this.partials = new Partials(directory);
   }
 
   normalise(reference: string): NormalisedReference {
@@ -65,20 +65,20 @@ class HttpFiles implements ArtifactSource<FileArtifact> {
 
   async find(referenceOrId: string, call: Call): Promise<FileArtifact | undefined> {
     call.signal?.throwIfAborted();
-    return this.#store.find(referenceOrId);
+    return this.store.find(referenceOrId);
   }
 
   async fetch(reference: string, { signal, onProgress }: FetchCall): Promise<void> {
     signal?.throwIfAborted();
     const parsed = parseFileReference(reference);
-    if (parsed.url === undefined) throw notFetchable(reference);
+    const { url } = parsed;
+    if (url === undefined) throw notFetchable(reference);
+    const { store, partials, maxBytes, wall } = this;
     try {
-      await httpGet(parsed.url, { wall: this.wall, signal }, (response) =>
-        this.#store.add(parsed, (file) => this.#receive(parsed, response, file, onProgress)),
-      );
+      await download({ reference: parsed, url, store, partials, maxBytes, wall, signal, onProgress });
     } catch (error) {
       signal?.throwIfAborted();
-      throw error instanceof Refused ? pullFailed(parsed.key, error.failure) : toPullError(parsed.key, error);
+      throw toPullError(parsed.key, error);
     }
   }
 
@@ -90,52 +90,13 @@ class HttpFiles implements ArtifactSource<FileArtifact> {
 
   async remove(referenceOrId: string, call: Call): Promise<'removed' | 'untagged' | 'absent'> {
     call.signal?.throwIfAborted();
-    return this.#store.remove(referenceOrId);
+    return this.store.remove(referenceOrId);
   }
 
   async list(call: Call): Promise<readonly FileArtifact[]> {
     call.signal?.throwIfAborted();
-    return this.#store.list();
+    return this.store.list();
   }
-
-  /** @returns the hash of what was written */
-  async #receive(
-    reference: FileReference,
-    response: IncomingMessage,
-    file: FileHandle,
-    onProgress: FetchCall['onProgress'],
-  ): Promise<string> {
-    const length = response.headers['content-length'];
-    const total = length === undefined ? {} : { total: Number(length) };
-    const hash = createHash('sha256');
-    let done = 0;
-    const account = (bytes: number): void => {
-      done += bytes;
-      if (Math.max(done, total.total ?? 0) > this.maxBytes) throw tooBig(this.maxBytes);
-      onProgress({ phase: 'downloading', bytes: { done, ...total } });
-    };
-    account(0);
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      hash.update(chunk);
-      await file.writeFile(chunk);
-      account(chunk.length);
-    }
-    const checksum = hash.digest('hex');
-    if (reference.checksum !== undefined && reference.checksum !== checksum)
-      throw mismatch(reference.checksum, checksum);
-    onProgress({ phase: 'done', bytes: { done, ...total } });
-    return checksum;
-  }
-}
-
-function tooBig(maxBytes: number): Refused {
-  const problem = `the file is bigger than maxBytes allows (${maxBytes} bytes)`;
-  return new Refused({ reason: 'unknown', retryable: false, problem });
-}
-
-function mismatch(wanted: string, got: string): Refused {
-  const problem = `the content hashes to sha256:${got}, but the reference says sha256:${wanted}`;
-  return new Refused({ reason: 'corrupt-stream', retryable: false, problem });
 }
 
 function notFetchable(reference: string): HandoverError<'ERR_INVALID_REFERENCE'> {

@@ -1,9 +1,7 @@
-import http, { type IncomingMessage } from 'node:http';
-import https from 'node:https';
-import { deferred } from '../internal/deferred.js';
-import { onAbort } from '../internal/signals.js';
-import { errorCode } from './file-system.js';
-import type { Failure } from './pull-failure.js';
+import type { OutgoingHttpHeaders } from 'node:http';
+import { type Answer, exchange } from './http-exchange.js';
+import { retryAt } from './http-headers.js';
+import { type Failure, Refused } from './pull-failure.js';
 
 /** Redirects that are followed; browsers and curl stop later, but no honest origin of files needs more. */
 const MAX_REDIRECTS = 5;
@@ -19,76 +17,39 @@ const STATUS: Readonly<Record<number, Pick<Failure, 'reason' | 'retryable'>>> = 
   429: { reason: 'rate-limited', retryable: true },
 };
 
-/** An answer other than the content. */
-export class Refused extends Error {
-  constructor(readonly failure: Failure) {
-    super(failure.problem);
-  }
+/** How to ask, and what for. */
+export interface GetOptions {
+  readonly headers: OutgoingHttpHeaders;
+  /** The statuses whose answers are wanted. */
+  readonly accept: readonly number[];
+  /** Wall time now, ms: what a `Retry-After` in seconds counts from. */
+  readonly wall: () => number;
+  /** Abort ends the connection. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Gets a URL, following redirects, and hands the answer with status 200 to `use`. Node's own client is used without an
- * agent: it has no time-outs that could cut a slow body (IC-8), and no connection outlives the call.
+ * Gets a URL, following redirects, and hands the wanted answer to `use`.
  *
- * @param wall - wall time now, ms: what a `Retry-After` in seconds counts from
- * @param signal - abort ends the connection
  * @throws Refused for any other answer; the signal's reason; system errors as they come
  */
-export async function httpGet<T>(
-  url: URL,
-  o: { readonly wall: () => number; readonly signal: AbortSignal | undefined },
-  use: (response: IncomingMessage) => Promise<T>,
-): Promise<T> {
+export async function httpGet<T>(url: URL, o: GetOptions, use: (answer: Answer) => Promise<T>): Promise<T> {
   let at = url;
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-    const answer = await once(at, o.signal, async (response) => {
-      if (response.statusCode === 200) return { value: await use(response) };
-      const target = redirectTarget(response, at);
-      if (target === undefined) throw new Refused(refusal(response, at, o.wall()));
+    const outcome = await exchange(at, o.headers, o.signal, async (answer) => {
+      if (o.accept.includes(answer.status)) return { value: await use(answer) };
+      const target = redirectTarget(answer, at);
+      if (target === undefined) throw new Refused(refusal(answer, at, o.wall()));
       return { target };
     });
-    if ('value' in answer) return answer.value;
-    at = answer.target;
+    if ('value' in outcome) return outcome.value;
+    at = outcome.target;
   }
   throw new Refused({ reason: 'unknown', retryable: false, problem: `more than ${MAX_REDIRECTS} redirects` });
 }
 
-async function once<T>(
-  url: URL,
-  signal: AbortSignal | undefined,
-  use: (response: IncomingMessage) => Promise<T>,
-): Promise<T> {
-  signal?.throwIfAborted();
-  const { get } = url.protocol === 'https:' ? https : http;
-  const answer = deferred<IncomingMessage>();
-  const request = get(url, { agent: false, headers: { 'accept-encoding': 'identity', 'user-agent': 'handover' } });
-  request.on('response', answer.resolve).on('error', answer.reject);
-  const dispose = onAbort(signal, () => request.destroy());
-  try {
-    return await use(await answer.promise);
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw wasCut(error) ? new Refused(CUT) : error;
-  } finally {
-    dispose();
-    request.destroy();
-  }
-}
-
-const CUT: Failure = {
-  reason: 'corrupt-stream',
-  retryable: true,
-  problem: 'the connection ended before the content was complete',
-};
-
-/** Node says this of every connection that ends in the middle of an answer, whether it was closed or reset. */
-function wasCut(error: unknown): boolean {
-  return errorCode(error) === 'ECONNRESET' && (error as Error).message === 'aborted';
-}
-
-function redirectTarget(response: IncomingMessage, from: URL): URL | undefined {
-  const { statusCode = 0, headers } = response;
-  if (![301, 302, 303, 307, 308].includes(statusCode)) return undefined;
+function redirectTarget({ status, headers }: Answer, from: URL): URL | undefined {
+  if (![301, 302, 303, 307, 308].includes(status)) return undefined;
   const { location = '' } = headers;
   const to = URL.canParse(location, from.href) ? new URL(location, from.href) : undefined;
   const secure = to?.protocol === 'https:' || (to?.protocol === 'http:' && from.protocol === 'http:');
@@ -97,24 +58,12 @@ function redirectTarget(response: IncomingMessage, from: URL): URL | undefined {
   throw new Refused({ reason: 'unknown', retryable: false, problem });
 }
 
-function refusal(
-  { statusCode = 0, statusMessage = '', headers }: IncomingMessage,
-  { host }: URL,
-  now: number,
-): Failure {
+function refusal({ status, phrase, headers }: Answer, { host }: URL, now: number): Failure {
   const fallback: Pick<Failure, 'reason' | 'retryable'> =
-    statusCode >= 500 ? { reason: 'registry-unavailable', retryable: true } : { reason: 'unknown', retryable: false };
+    status >= 500 ? { reason: 'registry-unavailable', retryable: true } : { reason: 'unknown', retryable: false };
   return {
-    ...(STATUS[statusCode] ?? fallback),
-    problem: `${host} answered ${statusCode} ${statusMessage}`.trimEnd(),
-    retryAt: retryAt(headers['retry-after'], now),
+    ...(STATUS[status] ?? fallback),
+    problem: `${host} answered ${status} ${phrase}`.trimEnd(),
+    retryAt: retryAt(headers, now),
   };
-}
-
-/** RFC 9110, 10.2.3: seconds, or a date. */
-function retryAt(header: string | undefined, now: number): number | undefined {
-  if (header === undefined) return undefined;
-  if (/^\d+$/.test(header)) return now + Number(header) * 1_000;
-  const date = Date.parse(header);
-  return Number.isNaN(date) ? undefined : date;
 }

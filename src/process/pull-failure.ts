@@ -1,6 +1,6 @@
 import { HandoverError, isHandoverError } from '../errors.js';
 import type { PullReason } from '../image/types.js';
-import { errorCode } from './file-system.js';
+import { errorCode } from '../internal/system-error.js';
 
 /** What went wrong, before it is said of which reference. */
 export interface Failure {
@@ -10,6 +10,13 @@ export interface Failure {
   readonly problem: string;
   /** Wall time at which the origin wants to be asked again, ms. */
   readonly retryAt?: number | undefined;
+}
+
+/** An answer other than the content, or content other than what was asked for. */
+export class Refused extends Error {
+  constructor(readonly failure: Failure) {
+    super(failure.problem);
+  }
 }
 
 const UNAVAILABLE = { reason: 'registry-unavailable', retryable: true } as const;
@@ -30,21 +37,27 @@ const SYSTEM: Readonly<Record<string, Omit<Failure, 'problem'>>> = {
 };
 
 /** Says what a caught error means for the pull. */
-function classify(error: unknown): Failure {
+export function classify(error: unknown): Failure {
+  if (error instanceof Refused) return error.failure;
   const code = errorCode(error) ?? '';
   const problem = error instanceof Error ? error.message : String(error);
   // What node's HTTP parser refuses is an answer that was garbled on its way.
   if (code.startsWith('HPE_')) return { reason: 'corrupt-stream', retryable: true, problem };
+  // Node's words for any connection that ends within an answer, closed or reset; nobody called anything off.
+  if (code === 'ECONNRESET' && problem === 'aborted') {
+    return { ...UNAVAILABLE, problem: 'the connection ended before the content was complete' };
+  }
   return { ...(SYSTEM[code] ?? { reason: 'unknown', retryable: false }), problem };
 }
 
 /** An `ERR_PULL_FAILED` of one attempt. */
-export function pullFailed(reference: string, failure: Failure, cause?: unknown): HandoverError<'ERR_PULL_FAILED'> {
+function pullFailed(reference: string, failure: Failure, cause: unknown): HandoverError<'ERR_PULL_FAILED'> {
   const { reason, retryable, problem, retryAt } = failure;
   return new HandoverError('ERR_PULL_FAILED', `Fetching ${reference} failed (${reason}): ${problem}`, {
     details: { reference, reason, attempts: 1, ...(retryAt === undefined ? {} : { retryAt }) },
     retryable,
-    cause,
+    // What was refused says all there is in its failure.
+    cause: cause instanceof Refused ? undefined : cause,
   });
 }
 

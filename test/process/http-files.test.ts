@@ -251,25 +251,25 @@ describe('failures', () => {
     expect(await everything()).toEqual([]);
   });
 
-  it('case C15 a body that ends before its length is corrupt-stream, retryable, and nothing of it stays', async () => {
+  it('case C15 a body that ends before its length is registry-unavailable, and without a validator nothing of it stays', async () => {
     const url = origin.on('/app', (_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.end());
     });
-    expect(await failure(url)).toMatchObject({ reason: 'corrupt-stream', retryable: true });
+    expect(await failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
     expect(await everything()).toEqual([]);
   });
 
-  it('case C15 a body in pieces that ends without its last piece is corrupt-stream', async () => {
+  it('case C15 a body in pieces that ends without its last piece is registry-unavailable', async () => {
     const url = origin.on('/app', (_, response) => response.write('half', () => response.socket?.end()));
-    expect(await failure(url)).toMatchObject({ reason: 'corrupt-stream', retryable: true });
+    expect(await failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
     expect(await everything()).toEqual([]);
   });
 
-  it('case C8 a connection that is reset in the middle is corrupt-stream, retryable, and nothing stays', async () => {
+  it('case C8 a connection that is reset in the middle is registry-unavailable, retryable, and nothing stays', async () => {
     const url = origin.on('/app', (_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.resetAndDestroy());
     });
-    expect(await failure(url)).toMatchObject({ reason: 'corrupt-stream', retryable: true });
+    expect(await failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
     expect(await everything()).toEqual([]);
   });
 
@@ -301,7 +301,7 @@ describe('failures', () => {
     const handle = Object.getPrototypeOf(probe) as typeof probe;
     await probe.close();
     await rm(join(directory, 'probe'));
-    vi.spyOn(handle, 'writeFile').mockRejectedValue(
+    vi.spyOn(handle, 'write').mockRejectedValue(
       Object.assign(new Error('no space left on device'), { code: 'ENOSPC' }),
     );
     expect(await failure(origin.content('/app', 'x'))).toMatchObject({ reason: 'no-space', retryable: false });
