@@ -15,10 +15,10 @@ describeTaskDriver('ProcessDriver', {
     return host.driver();
   },
   again: async () => host.driver(),
-  spec: (version) => shell(`echo ready ${version}; exec sleep 600`),
+  spec: (version) => shell(`echo ready ${version}; exec sleep 60`),
   exiting: () => shell('exit 3'),
-  stubborn: () => shell('trap "" TERM; echo ready; while :; do sleep 1; done'),
-  hanging: () => shell('exec sleep 600', { artifact: host.origin.silent('/app') }),
+  stubborn: () => shell('trap "" TERM; echo ready; for i in $(seq 60); do sleep 1; done'),
+  hanging: () => shell('exec sleep 60', { artifact: host.origin.silent('/app') }),
   vanish: (owner) => rm(join(host.tasks, owner), { recursive: true }),
   async ready(handle) {
     await written(handle as TaskHandle<ProcessState>, 'ready');

@@ -1,14 +1,15 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { isHandoverError } from 'handover';
 import { type ArtifactLeases, type ProcessHandle, ProcessDriver, type ProcessState } from 'handover/process';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { deferred } from '../../src/internal/deferred.js';
 import { identify, isAlive } from '../../src/internal/process-identity.js';
 import { killSurvivors, signalGroup } from '../../src/process/identity.js';
+import { fixture } from './fixtures/run.js';
 import { TaskHost, context, shell, written } from './tasks.js';
 
 let host: TaskHost;
@@ -41,19 +42,16 @@ const runs = (pid: number): boolean =>
 /** The file of a task in which its state is kept. */
 const stateFile = (state: ProcessState): string => join(state.directory, '.handover.json');
 
-/** Runs one of the fixtures as a process of its own, to its end. */
-async function fixture(name: string): Promise<string> {
-  const path = fileURLToPath(new URL(`fixtures/${name}.ts`, import.meta.url));
-  const child = spawn(process.execPath, ['--import', 'tsx', path, host.tasks], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+/** What a fixture has written by its end. */
+async function output(name: 'starter' | 'waiter'): Promise<string> {
+  const child = fixture(name, [host.tasks]);
   fixtures.push(child);
   return text(child.stdout);
 }
 
 describe('content and environment', () => {
   it('DP-10 the artifact is in the task’s directory under its base name, and can be the program', async () => {
-    const artifact = host.origin.content('/v1/app.sh', '#!/bin/sh\necho version one\nexec sleep 600\n');
+    const artifact = host.origin.content('/v1/app.sh', '#!/bin/sh\necho version one\nexec sleep 60\n');
     const prepared = await driver.prestart(context({ argv: ['./app.sh'], artifact }));
     expect(host.origin.requests).toEqual(['GET /v1/app.sh']);
     const handle = await driver.start(prepared, {});
@@ -75,7 +73,7 @@ describe('content and environment', () => {
   });
 
   it('G-6 what is kept of a task has nothing of its environment', async () => {
-    const handle = await run('exec sleep 600', { env: { PASSWORD: 'hush' } });
+    const handle = await run('exec sleep 60', { env: { PASSWORD: 'hush' } });
     expect(await readFile(stateFile(handle.state), 'utf8')).not.toContain('hush');
     expect(JSON.stringify(handle.state)).not.toContain('hush');
   });
@@ -90,7 +88,7 @@ describe('content and environment', () => {
   });
 
   it('DP-8 endpoints are the ports of the spec, also after recovery', async () => {
-    const handle = await run('exec sleep 600', { ports: { http: 8080 } });
+    const handle = await run('exec sleep 60', { ports: { http: 8080 } });
     expect(handle.endpoints).toEqual({ http: { address: '127.0.0.1', port: 8080 } });
     const found = await host.driver().recover(handle.state, { owner: handle.id });
     expect(found?.endpoints).toEqual(handle.endpoints);
@@ -130,11 +128,11 @@ describe('prestart', () => {
     const using = host.driver(artifacts);
     const artifact = host.origin.content('/app', 'x');
     const holders = () => artifacts.snapshot().flatMap((image) => image.holders.map(({ owner }) => owner));
-    const prepared = await using.prestart(context(shell('exec sleep 600', { artifact })));
+    const prepared = await using.prestart(context(shell('exec sleep 60', { artifact })));
     expect(holders()).toEqual(['web-1/main']);
     await prepared.discard();
     expect(holders()).toEqual([]);
-    const handle = await run('exec sleep 600', { artifact }, using);
+    const handle = await run('exec sleep 60', { artifact }, using);
     expect(holders()).toEqual(['web-1/main']);
     await handle.kill({});
     await handle.wait({});
@@ -143,7 +141,7 @@ describe('prestart', () => {
   });
 
   it('DP-2 adopting a leftover asks no origin', async () => {
-    const spec = shell('exec sleep 600', { artifact: host.origin.content('/app', 'x') });
+    const spec = shell('exec sleep 60', { artifact: host.origin.content('/app', 'x') });
     const leftover = await driver.prestart(context(spec));
     const requests = host.origin.requests.length;
     const adopted = await host.driver().prestart(context(spec));
@@ -175,8 +173,8 @@ describe('prestart', () => {
   });
 
   it('DP-2 a task that runs is refused, by name', async () => {
-    await run('exec sleep 600');
-    await expect(host.driver().prestart(context(shell('exec sleep 600')))).rejects.toMatchObject({
+    await run('exec sleep 60');
+    await expect(host.driver().prestart(context(shell('exec sleep 60')))).rejects.toMatchObject({
       code: 'ERR_DRIVER',
       message: expect.stringContaining('web-1/main still runs') as string,
     });
@@ -266,13 +264,13 @@ describe('start', () => {
   });
 
   it('DP-8 what was started is not started again', async () => {
-    const prepared = await driver.prestart(context(shell('exec sleep 600')));
+    const prepared = await driver.prestart(context(shell('exec sleep 60')));
     started.push(await driver.start(prepared, {}));
     await expect(driver.start(prepared, {})).rejects.toMatchObject({ code: 'ERR_START_FAILED' });
   });
 
   it('G-4 an abort while the process comes up ends it before the call rejects', async () => {
-    const prepared = await driver.prestart(context(shell('exec sleep 600')));
+    const prepared = await driver.prestart(context(shell('exec sleep 60')));
     const controller = new AbortController();
     const reason = new Error('called off');
     const start = driver.start(prepared, { signal: controller.signal });
@@ -289,20 +287,20 @@ describe('start', () => {
 
 describe('exits and signals', () => {
   it('DP-9 an end by a signal that is not ours is nobody’s that we know', async () => {
-    const handle = await run('exec sleep 600');
+    const handle = await run('exec sleep 60');
     process.kill(handle.state.pid, 'SIGKILL');
     expect(await handle.wait({})).toMatchObject({ code: null, signal: 'SIGKILL', by: 'unknown', oom: false });
   });
 
   it('DP-9 a program that ends with a code after our signal: the code, by our signal', async () => {
-    const handle = await run('trap "exit 5" TERM; echo ready; while :; do sleep 0.05; done');
+    const handle = await run('trap "exit 5" TERM; echo ready; for i in $(seq 1000); do sleep 0.05; done');
     await written(handle, 'ready');
     await handle.signal('SIGTERM', {});
     expect(await handle.wait({})).toMatchObject({ code: 5, signal: null, by: 'signal' });
   });
 
   it('DP-10 a signal reaches the whole group', async () => {
-    const handle = await run('sleep 600 & echo child $!; wait');
+    const handle = await run('sleep 60 & echo child $!; wait');
     const child = Number(/child (\d+)/.exec(await written(handle, 'child'))?.[1]);
     await handle.signal('SIGTERM', {});
     await handle.wait({});
@@ -310,7 +308,7 @@ describe('exits and signals', () => {
   });
 
   it('DP-10 what a dead leader left in its group is killed by destroy()', async () => {
-    const handle = await run('sleep 600 & echo child $!');
+    const handle = await run('sleep 60 & echo child $!');
     const child = Number(/child (\d+)/.exec(await written(handle, 'child'))?.[1]);
     expect(await handle.wait({})).toMatchObject({ code: 0, by: 'self' });
     expect(runs(child)).toBe(true);
@@ -320,7 +318,7 @@ describe('exits and signals', () => {
 
   it('DP-10 a process that has ended does not run, even if nobody has taken its exit', async () => {
     // The parent has become a program that never asks for the exit of the child it has inherited.
-    const handle = await run('sleep 0.1 & echo child $!; exec sleep 600');
+    const handle = await run('sleep 0.1 & echo child $!; exec sleep 60');
     const pid = Number(/child (\d+)/.exec(await written(handle, 'child'))?.[1]);
     const child = identify(pid);
     expect(isAlive(child)).toBe(true);
@@ -330,7 +328,7 @@ describe('exits and signals', () => {
   });
 
   it('S70 a signal that the system does not have is refused by name', async () => {
-    const handle = await run('exec sleep 600');
+    const handle = await run('exec sleep 60');
     await expect(handle.signal('SIGNOTHING', {})).rejects.toMatchObject({
       code: 'ERR_INVALID_OPTION',
       details: { path: 'signal' },
@@ -341,7 +339,7 @@ describe('exits and signals', () => {
   it('DP-10 nothing stays open in this process', async () => {
     const open = async (): Promise<number> => (await readdir('/proc/self/fd')).length;
     const once = async (): Promise<void> => {
-      const handle = await run('exec sleep 600');
+      const handle = await run('exec sleep 60');
       await handle.kill({});
       await handle.wait({});
       await handle.destroy();
@@ -356,7 +354,7 @@ describe('exits and signals', () => {
 
 describe('recovery', () => {
   it('DP-10 a number that is somebody else’s by now is never signalled', async () => {
-    const handle = await run('exec sleep 600');
+    const handle = await run('exec sleep 60');
     // As if the process had ended, and the number had been given to a later one.
     const record = JSON.parse(await readFile(stateFile(handle.state), 'utf8')) as { process: { startedAt: number } };
     record.process.startedAt -= 1;
@@ -388,7 +386,7 @@ describe('recovery', () => {
   });
 
   it('DP-10 of a process that is not our child the end is known, and the code is not', async () => {
-    const handle = await run('exec sleep 600');
+    const handle = await run('exec sleep 60');
     const found = await host.driver().recover(handle.state, { owner: handle.id });
     const wait = found?.wait({});
     process.kill(handle.state.pid, 'SIGTERM');
@@ -396,7 +394,7 @@ describe('recovery', () => {
   });
 
   it('DP-10 a recovered process that we ended says by whom, still without a code', async () => {
-    const handle = await run('exec sleep 600');
+    const handle = await run('exec sleep 60');
     const found = await host.driver().recover(handle.state, { owner: handle.id });
     await found?.kill({});
     expect(await found?.wait({})).toMatchObject({ code: null, by: 'kill' });
@@ -408,7 +406,7 @@ describe('recovery', () => {
   });
 
   it('DP-8 the state of another owner, or of an earlier start, finds nothing', async () => {
-    const handle = await run('exec sleep 600');
+    const handle = await run('exec sleep 60');
     const using = host.driver();
     expect(await using.recover(handle.state, { owner: 'web-2/main' })).toBeUndefined();
     expect(await using.recover({ ...handle.state, pid: 1 }, { owner: handle.id })).toBeUndefined();
@@ -418,14 +416,14 @@ describe('recovery', () => {
   it('DP-8 destroying a handle whose owner was prepared anew leaves the new one alone', async () => {
     const old = await run('exit 0');
     await old.wait({});
-    const renewed = await run('exec sleep 600');
+    const renewed = await run('exec sleep 60');
     await old.destroy();
     expect(await renewed.isRunning({})).toBe(true);
     expect((await driver.list({})).map(({ state }) => state)).toEqual([renewed.state]);
   });
 
   it('G-5 a task outlives the process that started it, which nothing keeps alive', async () => {
-    const state = JSON.parse(await fixture('starter')) as ProcessState;
+    const state = JSON.parse(await output('starter')) as ProcessState;
     const found = (await driver.recover(state, { owner: 'web-1/main' })) as ProcessHandle;
     started.push(found);
     expect(await found.isRunning({})).toBe(true);
@@ -435,7 +433,16 @@ describe('recovery', () => {
     expect(await readdir(host.tasks)).toEqual([]);
   }, 30_000);
 
+  it('what a test runs as a process of its own ends when the test is gone', async () => {
+    const child = fixture('waiter', [host.tasks, 'exec sleep 60']);
+    fixtures.push(child);
+    await expect.poll(() => driver.list({}), { timeout: 10_000 }).toMatchObject([{ started: true }]);
+    // As if this process had been killed.
+    child.stdin.destroy();
+    expect(await once(child, 'exit')).toEqual([1, null]);
+  }, 30_000);
+
   it('G-5 whoever waits for an exit is kept alive until it comes', async () => {
-    expect(JSON.parse(await fixture('waiter'))).toEqual({ code: 7, by: 'self' });
+    expect(JSON.parse(await output('waiter'))).toEqual({ code: 7, by: 'self' });
   }, 30_000);
 });

@@ -1,48 +1,23 @@
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, open, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Progress, type PullReason, isHandoverError } from 'handover';
+import type { PullReason } from 'handover';
 import { type HttpFilesOptions, httpFiles } from 'handover/process';
 import { FakeClock } from 'handover/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { FilesBench, ignore, sha256 } from './files-bench.js';
 import { Origin } from './origin.js';
 
-const sha256 = (content: string | Buffer): string => createHash('sha256').update(content).digest('hex');
-const ignore = { onProgress: () => undefined };
-
+let bench: FilesBench;
 let origin: Origin;
 let directory: string;
 
 beforeEach(async () => {
-  origin = await Origin.open();
-  directory = await mkdtemp(join(tmpdir(), 'handover-files-'));
+  bench = await FilesBench.open();
+  ({ origin, directory } = bench);
 });
-afterEach(async () => {
-  await origin.close();
-  await rm(directory, { recursive: true });
-});
-
-const files = (o: Partial<HttpFilesOptions> = {}, clock = new FakeClock()) => httpFiles({ directory, ...o }, { clock });
-
-async function failure(url: string, source = files()) {
-  const error: unknown = await source.fetch(url, ignore).catch((caught: unknown) => caught);
-  if (!isHandoverError(error, 'ERR_PULL_FAILED')) throw new Error(`not a failed pull: ${String(error)}`);
-  return {
-    reason: error.details.reason,
-    retryable: error.retryable,
-    retryAt: error.details.retryAt,
-    message: error.message,
-  };
-}
-
-/** Every file in the folder of the source. */
-async function everything(): Promise<readonly string[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
-}
+afterEach(() => bench.close());
 
 describe('references', () => {
   const hash = 'AB'.repeat(32);
@@ -53,15 +28,15 @@ describe('references', () => {
     { given: `https://h/a#sha256=${hash}`, key: `https://h/a#sha256=${hash.toLowerCase()}`, floating: false },
     { given: 'http://[::1]:5000/a', key: 'http://[::1]:5000/a', floating: true },
   ])('IC-13 $given', ({ given, key, floating }) => {
-    const normalised = files().normalise(given);
+    const normalised = bench.source().normalise(given);
     expect(normalised).toMatchObject({ key, floating, pullable: true, latest: false });
     expect(normalised.repository).toBe(key.split('#')[0]);
   });
 
   it('IC-13 an id is looked up, never fetched', async () => {
     const id = `sha256:${sha256('x')}`;
-    expect(files().normalise(id)).toMatchObject({ key: id, pullable: false, floating: false });
-    await expect(files().fetch(id, ignore)).rejects.toMatchObject({ code: 'ERR_INVALID_REFERENCE' });
+    expect(bench.source().normalise(id)).toMatchObject({ key: id, pullable: false, floating: false });
+    await expect(bench.source().fetch(id, ignore)).rejects.toMatchObject({ code: 'ERR_INVALID_REFERENCE' });
   });
 
   it.each([
@@ -73,13 +48,15 @@ describe('references', () => {
     'https://h/a#md5=1',
     `https://h/a#sha256=abc`,
   ])('IC-13 refuses %j', (reference) => {
-    expect(() => files().normalise(reference)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_REFERENCE' }));
+    expect(() => bench.source().normalise(reference)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_REFERENCE' }),
+    );
   });
 
   it('G-6 refuses credentials in a URL and does not repeat them', () => {
     const error = (() => {
       try {
-        return files().normalise('https://me:secret@h/a');
+        return bench.source().normalise('https://me:secret@h/a');
       } catch (caught) {
         return JSON.stringify(caught);
       }
@@ -106,7 +83,7 @@ describe('content', () => {
   it('IC-24 comes whole, checked and in place: read-only, executable, by its hash', async () => {
     const content = Buffer.alloc(3_000_000, 'some bytes ');
     const url = `${origin.content('/app', content)}#sha256=${sha256(content)}`;
-    const source = files();
+    const source = bench.source();
     await source.fetch(url, ignore);
     const found = await source.find(url, {});
     expect(found).toMatchObject({
@@ -123,7 +100,7 @@ describe('content', () => {
 
   it('IC-17 a reference that moves leaves the old content with a pinned name to be removed by', async () => {
     const url = origin.content('/app', 'one');
-    const source = files();
+    const source = bench.source();
     await source.fetch(url, ignore);
     origin.content('/app', 'two');
     await source.fetch(url, ignore);
@@ -135,26 +112,26 @@ describe('content', () => {
 
   it('IC-21 what is there outlives the source, and processes share the folder', async () => {
     const url = origin.content('/app', 'one');
-    await Promise.all([files().fetch(url, ignore), files().fetch(url, ignore)]);
-    expect((await files().find(url, {}))?.bytes).toBe(3);
-    expect(await everything()).toHaveLength(3);
+    await Promise.all([bench.source().fetch(url, ignore), bench.source().fetch(url, ignore)]);
+    expect((await bench.source().find(url, {}))?.bytes).toBe(3);
+    expect(await bench.everything()).toHaveLength(3);
   });
 
   it.each(['', '{', '{"reference":1}', '{"reference":"x","id":"../../etc/passwd"}'])(
     'ST-1 a broken reference file (%j) counts as absent, and fetching mends it',
     async (broken) => {
       const url = origin.content('/app', 'one');
-      await files().fetch(url, ignore);
+      await bench.source().fetch(url, ignore);
       for (const name of await readdir(join(directory, 'refs'))) await writeFile(join(directory, 'refs', name), broken);
-      expect(await files().find(url, {})).toBeUndefined();
-      await files().fetch(url, ignore);
-      expect((await files().find(url, {}))?.bytes).toBe(3);
+      expect(await bench.source().find(url, {})).toBeUndefined();
+      await bench.source().fetch(url, ignore);
+      expect((await bench.source().find(url, {}))?.bytes).toBe(3);
     },
   );
 
   it('IC-16 removing one name while another of the same content lands loses nothing', async () => {
     const [a, b] = [origin.content('/a', 'same'), origin.content('/b', 'same')];
-    const source = files();
+    const source = bench.source();
     await source.fetch(a, ignore);
     await Promise.all([source.remove(a, {}), source.fetch(b, ignore)]);
     expect((await source.find(b, {}))?.bytes).toBe(4);
@@ -162,8 +139,7 @@ describe('content', () => {
 
   it('IC-12 progress counts up to the promised length', async () => {
     const content = Buffer.alloc(300_000);
-    const told: Omit<Progress, 'attempt'>[] = [];
-    await files().fetch(origin.content('/app', content), { onProgress: (progress) => told.push(progress) });
+    const told = await bench.progress(origin.content('/app', content));
     expect(told[0]).toEqual({ phase: 'downloading', bytes: { done: 0, total: 300_000 } });
     expect(told.at(-1)).toEqual({ phase: 'done', bytes: { done: 300_000, total: 300_000 } });
   });
@@ -173,8 +149,7 @@ describe('content', () => {
       response.write('one ');
       setImmediate(() => response.end('two'));
     });
-    const told: Omit<Progress, 'attempt'>[] = [];
-    await files().fetch(url, { onProgress: (progress) => told.push(progress) });
+    const told = await bench.progress(url);
     expect(told.at(-1)).toEqual({ phase: 'done', bytes: { done: 7 } });
   });
 });
@@ -186,13 +161,13 @@ describe('redirects', () => {
         ? origin.content('/to', 'x')
         : origin.status(`/hop${n}`, 302, { location: new URL(hops(n - 1)).pathname });
     const url = hops(5);
-    await files().fetch(url, ignore);
-    expect((await files().find(url, {}))?.references).toContain(url);
-    expect(await failure(hops(6))).toMatchObject({ reason: 'unknown', retryable: false });
+    await bench.source().fetch(url, ignore);
+    expect((await bench.source().find(url, {}))?.references).toContain(url);
+    expect(await bench.failure(hops(6))).toMatchObject({ reason: 'unknown', retryable: false });
   });
 
   it.each(['ftp://h/a', 'http://[broken', ''])('IC-24 redirects to %j are refused', async (location) => {
-    expect(await failure(origin.status('/a', 301, { location }))).toMatchObject({
+    expect(await bench.failure(origin.status('/a', 301, { location }))).toMatchObject({
       reason: 'unknown',
       retryable: false,
     });
@@ -234,43 +209,43 @@ describe('failures', () => {
     { status: 204, reason: 'unknown', retryable: false },
     { status: 418, reason: 'unknown', retryable: false },
   ])('IC-10 status $status $headers is $reason', async ({ status, headers, reason, retryable, retryAt }) => {
-    expect(await failure(origin.status('/a', status, headers))).toMatchObject({ reason, retryable, retryAt });
-    expect(await everything()).toEqual([]);
+    expect(await bench.failure(origin.status('/a', status, headers))).toMatchObject({ reason, retryable, retryAt });
+    expect(await bench.everything()).toEqual([]);
   });
 
   it('IC-10 a refused connection is registry-unavailable', async () => {
     const gone = await Origin.open();
     const url = gone.url('/a');
     await gone.close();
-    expect(await failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
+    expect(await bench.failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
   });
 
   it('IC-10 content that does not hash to what the reference says is corrupt-stream, and nothing of it stays', async () => {
     const url = `${origin.content('/app', 'other')}#sha256=${sha256('this')}`;
-    expect(await failure(url)).toMatchObject({ reason: 'corrupt-stream', retryable: false });
-    expect(await everything()).toEqual([]);
+    expect(await bench.failure(url)).toMatchObject({ reason: 'corrupt-stream', retryable: false });
+    expect(await bench.everything()).toEqual([]);
   });
 
   it('case C15 a body that ends before its length is registry-unavailable, and without a validator nothing of it stays', async () => {
     const url = origin.on('/app', (_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.end());
     });
-    expect(await failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
-    expect(await everything()).toEqual([]);
+    expect(await bench.failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
+    expect(await bench.everything()).toEqual([]);
   });
 
   it('case C15 a body in pieces that ends without its last piece is registry-unavailable', async () => {
     const url = origin.on('/app', (_, response) => response.write('half', () => response.socket?.end()));
-    expect(await failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
-    expect(await everything()).toEqual([]);
+    expect(await bench.failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
+    expect(await bench.everything()).toEqual([]);
   });
 
   it('case C8 a connection that is reset in the middle is registry-unavailable, retryable, and nothing stays', async () => {
     const url = origin.on('/app', (_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half', () => response.socket?.resetAndDestroy());
     });
-    expect(await failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
-    expect(await everything()).toEqual([]);
+    expect(await bench.failure(url)).toMatchObject({ reason: 'registry-unavailable', retryable: true });
+    expect(await bench.everything()).toEqual([]);
   });
 
   it.each(['not HTTP at all\r\n\r\n', 'HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\nbody'])(
@@ -279,21 +254,24 @@ describe('failures', () => {
       const server = createServer((socket) => socket.on('error', () => undefined).end(garbage)).listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as { port: number };
-      expect(await failure(`http://127.0.0.1:${port}/a`)).toMatchObject({ reason: 'corrupt-stream', retryable: true });
+      expect(await bench.failure(`http://127.0.0.1:${port}/a`)).toMatchObject({
+        reason: 'corrupt-stream',
+        retryable: true,
+      });
       server.close();
     },
   );
 
   it('IC-10 a file over maxBytes is refused, by its promised length or by what comes', async () => {
-    const source = files({ maxBytes: 5 });
-    expect(await failure(origin.content('/long', 'too long'), source)).toMatchObject({
+    const source = bench.source({ maxBytes: 5 });
+    expect(await bench.failure(origin.content('/long', 'too long'), source)).toMatchObject({
       reason: 'unknown',
       retryable: false,
     });
     const pieces = origin.on('/pieces', (_, response) => response.write('too ') && response.end('long'));
-    expect(await failure(pieces, source)).toMatchObject({ reason: 'unknown', retryable: false });
+    expect(await bench.failure(pieces, source)).toMatchObject({ reason: 'unknown', retryable: false });
     await source.fetch(origin.content('/fits', 'fits!'), ignore);
-    expect(await everything()).toHaveLength(3);
+    expect(await bench.everything()).toHaveLength(3);
   });
 
   it('case C16 a full disk is no-space, and the half-written file goes', async () => {
@@ -304,20 +282,23 @@ describe('failures', () => {
     vi.spyOn(handle, 'write').mockRejectedValue(
       Object.assign(new Error('no space left on device'), { code: 'ENOSPC' }),
     );
-    expect(await failure(origin.content('/app', 'x'))).toMatchObject({ reason: 'no-space', retryable: false });
-    expect(await everything()).toEqual([]);
+    expect(await bench.failure(origin.content('/app', 'x'))).toMatchObject({ reason: 'no-space', retryable: false });
+    expect(await bench.everything()).toEqual([]);
     await expect.poll(() => origin.connections()).toBe(0);
   });
 
   it('IC-10 a folder that cannot be made is unknown, with the cause', async () => {
     await writeFile(join(directory, 'file'), '');
     const source = httpFiles({ directory: join(directory, 'file') });
-    expect(await failure(origin.content('/app', 'x'), source)).toMatchObject({ reason: 'unknown', retryable: false });
+    expect(await bench.failure(origin.content('/app', 'x'), source)).toMatchObject({
+      reason: 'unknown',
+      retryable: false,
+    });
   });
 
   it('G-6 the error names the reference and the cause', async () => {
     const url = origin.status('/a', 404);
-    expect((await failure(url)).message).toBe(
+    expect((await bench.failure(url)).message).toBe(
       `Fetching ${url} failed (not-found-or-denied): ${new URL(url).host} answered 404 Not Found`,
     );
   });
@@ -329,8 +310,8 @@ describe('aborts', () => {
   it('G-4 before the headers: the signal’s reason, the connection ended', async () => {
     const controller = new AbortController();
     const url = origin.on('/never', () => controller.abort(reason));
-    await expect(files().fetch(url, { ...ignore, signal: controller.signal })).rejects.toBe(reason);
-    expect(await everything()).toEqual([]);
+    await expect(bench.source().fetch(url, { ...ignore, signal: controller.signal })).rejects.toBe(reason);
+    expect(await bench.everything()).toEqual([]);
     await expect.poll(() => origin.connections()).toBe(0);
   });
 
@@ -339,8 +320,10 @@ describe('aborts', () => {
     const onProgress = ({ bytes }: { bytes: { done: number } }): void => {
       if (bytes.done > 0) controller.abort(reason);
     };
-    await expect(files().fetch(origin.silent('/a'), { onProgress, signal: controller.signal })).rejects.toBe(reason);
-    expect(await everything()).toEqual([]);
+    await expect(bench.source().fetch(origin.silent('/a'), { onProgress, signal: controller.signal })).rejects.toBe(
+      reason,
+    );
+    expect(await bench.everything()).toEqual([]);
     await expect.poll(() => origin.connections()).toBe(0);
   });
 
@@ -348,8 +331,9 @@ describe('aborts', () => {
     const { signal } = new AbortController();
     const added = vi.spyOn(signal, 'addEventListener');
     const removed = vi.spyOn(signal, 'removeEventListener');
-    await files().fetch(origin.content('/a', 'x'), { ...ignore, signal });
-    await files()
+    await bench.source().fetch(origin.content('/a', 'x'), { ...ignore, signal });
+    await bench
+      .source()
       .fetch(origin.status('/b', 404), { ...ignore, signal })
       .catch(() => undefined);
     expect(added).toHaveBeenCalledTimes(2);

@@ -4,12 +4,25 @@ import type { AddressInfo } from 'node:net';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
+/** How an origin tells versions of content apart, and what goes wrong. */
+export interface RangedOptions {
+  readonly etag?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** For each answer in turn: after how many bytes of its body it ends; those after the last are whole. */
+  readonly cuts?: readonly number[];
+  /** What a cut is: the connection ends, or nothing more comes. Default `end`. */
+  readonly cut?: 'end' | 'silence';
+}
+
 /** An HTTP origin on a loopback port, whose answers are content or whatever a test wants to go wrong. */
 export class Origin {
   readonly requests: string[] = [];
+  /** Which part each request asked for, and on what condition; empty: the whole. */
+  readonly parts: string[] = [];
   readonly #answers = new Map<string, Answer>();
   readonly #server = createServer((request, response) => {
     this.requests.push(`${request.method} ${request.url}`);
+    this.parts.push([request.headers.range, request.headers['if-range']].filter(Boolean).join(' if '));
     const answer = this.#answers.get(request.url ?? '');
     if (answer === undefined) response.writeHead(404).end('nothing here');
     else answer(request, response);
@@ -36,6 +49,27 @@ export class Origin {
     return this.on(path, (_, response) =>
       response.writeHead(200, { 'content-length': Buffer.byteLength(content) }).end(content),
     );
+  }
+
+  /** Content of which the rest can be had, by one who knows which version it is (RFC 9110, 13.1.5 and 14). */
+  ranged(path: string, content: Buffer, o: RangedOptions = {}): string {
+    const { etag = '"v1"', headers = { etag }, cut = 'end' } = o;
+    const cuts = [...(o.cuts ?? [])];
+    const known = [headers['etag'], headers['last-modified']];
+    return this.on(path, (request, response) => {
+      const { range, 'if-range': condition } = request.headers;
+      const from = known.includes(String(condition)) ? /^bytes=(\d+)-$/.exec(range ?? '')?.[1] : undefined;
+      const body = content.subarray(Number(from ?? 0));
+      const part = { 'content-range': `bytes ${from}-${content.length - 1}/${content.length}` };
+      response.writeHead(from === undefined ? 200 : 206, {
+        ...headers,
+        'content-length': body.length,
+        ...(from === undefined ? {} : part),
+      });
+      const end = cuts.shift();
+      if (end === undefined) response.end(body);
+      else response.write(body.subarray(0, end), () => cut === 'end' && response.socket?.end());
+    });
   }
 
   /** Sends the start of what it promised, and then nothing more. */
