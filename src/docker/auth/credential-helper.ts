@@ -68,10 +68,10 @@ async function run(program: string, server: string, signal: AbortSignal): Promis
   const helper = start(program, server);
   const ended = deferred<Ended>();
   helper.on('error', (cause) => ended.reject(notStarted(program, server, cause)));
+  // Not before: without a process there may be no streams either.
+  helper.on('spawn', () => converse(helper, program, server, ended));
   const dispose = onAbort(signal, () => kill(helper));
   try {
-    // Without a process there may be no streams either.
-    if (helper.pid !== undefined) converse(helper, program, server, ended);
     return await ended.promise;
   } finally {
     dispose();
@@ -82,7 +82,7 @@ function start(program: string, server: string): Helper {
   try {
     return spawn(program, ['get'], { detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
   } catch (cause) {
-    // A file that is no program, for one, is told by a throw and not by an event.
+    // A link in a circle, for one, is told by a throw and not by an event.
     throw notStarted(program, server, cause as NodeJS.ErrnoException);
   }
 }
@@ -112,7 +112,6 @@ function kill(helper: Helper): void {
   }
   // Whoever has left the group may keep the other end open for ever.
   helper.stdout.destroy();
-  helper.stdin.destroy();
 }
 
 function read(output: string, program: string, server: string): Credentials | undefined {

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { dockerAuth } from 'handover/docker';
 import { FakeClock } from 'handover/testing';
@@ -71,7 +71,8 @@ describe('dockerAuth: what a helper answers', () => {
     const home = withPass();
     const path = join(home.folder, 'docker-credential-pass');
     writeFileSync(path, `#!/bin/sh\nexec <&-\necho '{"Username":"pass-user","Secret":"pw"}'\n`);
-    expect(await ask(dockerAuth(), 'ghcr.io')).toEqual(FROM_PASS);
+    const longerThanAnyPipe = 'x'.repeat(2_000_000);
+    expect(await ask(dockerAuth(), longerThanAnyPipe)).toEqual(FROM_PASS);
   });
 
   it.each([
@@ -116,14 +117,11 @@ describe('dockerAuth: a helper that cannot be run', () => {
   });
 
   it.each([
-    { content: '#!/bin/sh\n', mode: 0o644, why: 'that may not be executed' },
-    { content: 'no program', mode: 0o755, why: 'that is no program' },
-  ])('case C19 one $why: a typed error', async ({ content, mode }) => {
-    const home = withPass();
-    vi.stubEnv('PATH', home.folder);
-    const path = join(home.folder, 'docker-credential-pass');
-    writeFileSync(path, content);
-    chmodSync(path, mode);
+    { make: (path: string) => writeFileSync(path, '#!/bin/sh\n', { mode: 0o644 }), why: 'that may not be executed' },
+    { make: (path: string) => symlinkSync(path, path), why: 'that is a link to itself' },
+  ])('case C19 one $why: a typed error', async ({ make }) => {
+    const home = new Home().config(ALL);
+    make(join(home.folder, 'docker-credential-pass'));
     const error = await failure(ask(dockerAuth(), 'ghcr.io'));
     expect(error).toMatchObject({ code: 'ERR_DRIVER', details: { driver: 'docker-credential-pass' } });
   });

@@ -15,6 +15,8 @@ describe('dockerAuth: the file', () => {
     { auths: { 'http://127.0.0.1:5000/v1/': AUTH }, host: '127.0.0.1:5000', found: ANN, why: 'with a path' },
     { auths: { 'https://index.docker.io/v1/': AUTH }, host: 'docker.io', found: ANN, why: "Docker's own, legacy key" },
     { auths: { 'docker.io': AUTH }, host: 'docker.io', found: ANN, why: "Docker's own by its name" },
+    { auths: { 'registry-1.docker.io': AUTH }, host: 'docker.io', found: ANN, why: "Docker's own by its real host" },
+    { auths: { 'docker.io': AUTH }, host: 'index.docker.io', found: ANN, why: 'asked for in another spelling' },
     { auths: { 'quay.io': AUTH }, host: 'ghcr.io', found: undefined, why: 'an unknown registry' },
     { auths: { 'ghcr.io': AUTH }, host: 'ghcr.io:443', found: undefined, why: 'another port' },
     { auths: { 'ghcr.io': {} }, host: 'ghcr.io', found: undefined, why: 'the empty entry that a store leaves' },
@@ -120,8 +122,10 @@ describe('dockerAuth: the file', () => {
   });
 
   it('G-4 a signal that is aborted already: its reason, and no helper is run', async () => {
-    const home = new Home().config({ credsStore: 'pass' }).answering('pass', 'ann', 'pw');
+    const home = new Home().config({ auths: { 'ghcr.io': AUTH } }).answering('pass', 'ann', 'pw');
     const reason = new Error('too late');
+    expect(await failure(ask(dockerAuth(), 'ghcr.io', AbortSignal.abort(reason)))).toBe(reason);
+    home.config({ credsStore: 'pass' });
     expect(await failure(ask(dockerAuth(), 'ghcr.io', AbortSignal.abort(reason)))).toBe(reason);
     expect(home.asked).toEqual([]);
   });

@@ -81,7 +81,7 @@ describe('dockerImages: the credentials of a pull', () => {
     { name: 'a refusal', answer: json(401, { message: 'unauthorized: incorrect username or password' }) },
     { name: 'an error in the stream', answer: chunks('{"error":"unauthorized: authentication required"}') },
     { name: 'garbage', answer: chunks('hello\r\n') },
-    { name: 'a lost connection', answer: ((response) => void response.socket?.destroy()) },
+    { name: 'a lost connection', answer: (response) => void response.socket?.destroy() },
   ])('G-6 after $name nothing shows them', async ({ answer }) => {
     const { source } = await seeing(answer);
     const credentials = { username: 'ann', password: 'hunter2' };
