@@ -8,12 +8,13 @@ import tseslint from 'typescript-eslint';
  * they take what the core entry exports and the ground floor.
  */
 const GROUND = ['call', 'clock', 'duration', 'errors', 'events', 'options', 'env'];
-const PRIMITIVES = ['image', 'driver', 'shutdown', 'alloc'];
-const ADAPTERS = ['docker', 'process'];
+const PRIMITIVES = ['store', 'image', 'driver', 'shutdown', 'alloc'];
+const ADAPTERS = ['docker', 'process', 'lmdb'];
 const ALL = [...PRIMITIVES, 'replace', ...ADAPTERS, 'testing'];
 
 const mayUse = {
   internal: [],
+  store: [],
   image: [],
   driver: [],
   shutdown: [],
@@ -21,10 +22,12 @@ const mayUse = {
   replace: ['alloc', 'driver', 'shutdown'],
   docker: ['driver'],
   process: ['driver'],
-  testing: ['image', 'driver', 'shutdown', 'alloc', 'replace', 'docker', 'process'],
+  lmdb: ['store'],
+  testing: ['store', 'image', 'driver', 'shutdown', 'alloc', 'replace', 'docker', 'process'],
 };
 
-const forbid = (folders) => ({
+/** @param clients - packages of engines and stores that may not be imported, not even for their types */
+const forbid = (folders, clients = ['dockerode', 'lmdb']) => ({
   '@typescript-eslint/no-restricted-imports': [
     'error',
     {
@@ -34,7 +37,7 @@ const forbid = (folders) => ({
           allowTypeImports: true,
           message: 'This layer may not import that one (docs/architecture.md); types may cross.',
         },
-        { regex: '^(dockerode|lmdb)', message: 'The client is the embedder’s: adapters take it as an argument.' },
+        { regex: `^(${clients.join('|')})`, message: 'The client is the embedder’s: adapters take it as an argument.' },
       ],
     },
   ],
@@ -42,7 +45,11 @@ const forbid = (folders) => ({
 
 const layers = Object.entries(mayUse).map(([folder, allowed]) => ({
   files: [`src/${folder}/**/*.ts`],
-  rules: forbid(ALL.filter((other) => other !== folder && !allowed.includes(other))),
+  rules: forbid(
+    ALL.filter((other) => other !== folder && !allowed.includes(other)),
+    // It loads its client itself, when it is used: a missing one is then a clear error.
+    folder === 'lmdb' ? ['dockerode'] : undefined,
+  ),
 }));
 
 const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'clearTimeout', 'clearInterval', 'performance'];

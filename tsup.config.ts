@@ -5,6 +5,7 @@ export default defineConfig({
     index: 'src/index.ts',
     docker: 'src/docker/index.ts',
     process: 'src/process/index.ts',
+    lmdb: 'src/lmdb/index.ts',
     testing: 'src/testing/index.ts',
   },
   format: ['esm'],

@@ -6,7 +6,7 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 /** The tests import the library by its public names; the sources stand in for the build. */
 const alias = [
   { find: /^handover$/, replacement: at('src/index.ts') },
-  { find: /^handover\/(docker|process|testing)$/, replacement: at('src/$1/index.ts') },
+  { find: /^handover\/(docker|process|lmdb|testing)$/, replacement: at('src/$1/index.ts') },
 ];
 
 export default defineConfig({

@@ -44,6 +44,10 @@ export interface ErrorDetails {
   readonly ERR_DEREGISTER_FAILED: { readonly instance: string };
   /** A driver's engine failed an operation; for driver authors. Facts are free-form JSON. */
   readonly ERR_DRIVER: { readonly driver: string; readonly operation: string; readonly [fact: string]: unknown };
+  /** Another process, or another object in this one, has the store open; the message says which process. */
+  readonly ERR_STORE_LOCKED: { readonly path: string };
+  /** What is at `path` is damaged, no store, or of a newer version; nothing of it was changed. */
+  readonly ERR_STORE_CORRUPT: { readonly path: string };
   /** The object was closed. */
   readonly ERR_CLOSED: Readonly<Record<string, never>>;
   /** The object was detached: let go without undoing anything (G-4). */
