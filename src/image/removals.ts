@@ -151,6 +151,8 @@ export class Removals<A extends Artifact> {
     const result = await this.#ask((call) => source.remove(name, call));
     if (result === 'in-use') return this.#kept('image-in-use', `The engine says that ${name} is in use`);
     record.ours.delete(name);
+    // All names have gone with the content: whatever leads to it from now on was brought by somebody else.
+    if (result === 'removed') record.ours.clear();
     return undefined;
   }
 

@@ -382,6 +382,18 @@ describe('IC-17 what and how', () => {
     expect(source.count('remove redis:7')).toBe(1);
   });
 
+  it('IC-17 content that is gone took all its names along: a digest that a stranger brings back is theirs', async () => {
+    const { clock, source } = await takenAndReleased();
+    let looks = 0;
+    source.before = ({ line }) => {
+      if (line === 'find sha256:a' && ++looks === 2) throw new Error('HTTP 500');
+    };
+    await clock.advance(3 * MINUTE);
+    source.names.set(digestOf('redis', 'sha256:a'), 'sha256:a');
+    await clock.advance(HOUR);
+    expect(changes(source.calls)).toEqual(['remove redis:7']);
+  });
+
   it('IC-16 IC-17 a name that a stranger moves while it is being taken away is not handed out meanwhile', async () => {
     const { clock, source, images } = await takenAndReleased();
     const held = source.hold('remove redis:7');

@@ -27,6 +27,11 @@ export class ImageWorld {
   readonly #fetching = new Map<string, { abortedAt: number | undefined }[]>();
   /** What a name meant when the call to take it away was made, and after how many leases that was. */
   readonly #untagging = new Map<string, { readonly id: string | undefined; readonly leases: number }>();
+  /**
+   * Names that went by a call of ours which did not say so: a digest along with its tag, or the call failed. Until the
+   * coordinator has looked again it cannot know that a stranger brought them back.
+   */
+  readonly #wentUnsaid = new Set<string>();
   /** Leases in the order in which they were given. */
   readonly #given: ImageLease[] = [];
   readonly #behaviours: readonly Behaviour[];
@@ -49,10 +54,18 @@ export class ImageWorld {
     this.source.put(name, id);
     for (const [touched, target] of this.source.names) {
       if (before.get(touched) === target) continue;
-      const shared = (this.#named(touched) ?? 'stranger') !== 'stranger' || this.#pulling(name);
+      const shared =
+        (this.#named(touched) ?? 'stranger') !== 'stranger' ||
+        this.#pulling(name) ||
+        this.#pulling(touched) ||
+        this.#unsaid(touched, target);
       this.#namedBy.set(touched, shared ? 'unclear' : 'stranger');
     }
     this.#goneBy.delete(id);
+  }
+
+  #unsaid(name: string, id: string): boolean {
+    return this.#wentUnsaid.has(name) && this.images?.explain(id).state !== 'absent';
   }
 
   /** A stranger deletes content, by force if need be. */
@@ -134,7 +147,11 @@ export class ImageWorld {
       }
       const before = new Map(this.source.names);
       drop(name);
-      for (const gone of before.keys()) if (!this.source.names.has(gone)) this.#namedBy.delete(gone);
+      for (const gone of before.keys()) {
+        if (this.source.names.has(gone)) continue;
+        this.#namedBy.delete(gone);
+        if (gone !== name && id !== undefined && this.source.artifact(id) !== undefined) this.#wentUnsaid.add(gone);
+      }
       const moved = called?.id !== id;
       if (id !== undefined && this.source.artifact(id) === undefined) this.#goneBy.set(id, moved ? 'stranger' : 'us');
     };
@@ -160,7 +177,9 @@ export class ImageWorld {
       throw new Error('socket closed');
     }
     if (kind === 'late-fail' && step.line.startsWith('remove')) {
+      const before = [...this.source.names.keys()];
       if (this.source.usersOf.get(this.source.names.get(name) ?? '') === undefined) this.source.drop(name);
+      for (const gone of before) if (!this.source.names.has(gone)) this.#wentUnsaid.add(gone);
       throw new Error('socket closed');
     }
     if (kind === 'lie' && fetching) {
