@@ -18,6 +18,8 @@ export {
 } from './errors.js';
 export type { Env, Reason, Wait } from './env.js';
 export type { EventMap, HandoverEvent, On } from './events.js';
+// state
+export type { StateStore, StoreOp } from './store/store.js';
 // images
 export { ImageCoordinator } from './image/coordinator.js';
 export type {
