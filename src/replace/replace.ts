@@ -15,8 +15,8 @@ import type { ReplaceOptions, ReplaceResult } from './types.js';
  * the previous alloc's first signal (or its own end), of `start-first` the moment in which the next is healthy and
  * registered.
  *
- * @param current - a running alloc; `undefined`, or one that has ended: the next is just started.
- *   Once it is replaced, what is left of it is removed; when the next fails, that stays
+ * @param current - a running alloc; `undefined`, one that nobody has touched, or one that has ended: the next is just
+ *   started. Once it is replaced, what is left of it is removed; when the next fails, that stays
  * @param next - a new alloc, which nobody has started
  * @param options.signal - before the commit point: calls it off. After it: nothing is left to call off. While the
  *   previous alloc cannot be killed: ends `failed`, without the next
@@ -30,16 +30,21 @@ export async function replace(
   options: ReplaceOptions = {},
 ): Promise<ReplaceResult> {
   const settings = parseReplace(options);
-  const plan = planReplace(current?.status(), next.status(), settings);
-  if (!isFresh(next))
-    throw invalidOption('next', `alloc ${next.id} is ${next.state}: give one that has not been started`);
-  if (current !== undefined && !isTerminal(current.state)) {
-    const problem = isServing(current.state)
-      ? current.stopping && 'is being stopped or replaced already: wait for that, or cancel it'
-      : `is ${current.state}: give one that is running or has ended`;
-    if (problem !== undefined) throw invalidOption('current', `alloc ${current.id} ${problem}`);
+  // Nobody has touched it: there is nothing to replace yet, as at the first run of a deploy script.
+  const previous = current?.state === 'pending' ? undefined : current;
+  const plan = planReplace(previous?.status(), next.status(), settings);
+  if (!isFresh(next)) refuse('next', next, 'give one that has not been started');
+  if (previous !== undefined && !isTerminal(previous.state)) {
+    if (!isServing(previous.state)) refuse('current', previous, 'give one that is running or has ended');
+    if (previous.stopping !== undefined) {
+      refuse('current', previous, 'it is being stopped or replaced already: wait for that, or cancel it');
+    }
   }
-  return new Replacement(current, next, { ...settings, ...plan, signal: options.signal }).run();
+  return new Replacement(previous, next, { ...settings, ...plan, signal: options.signal }).run();
+}
+
+function refuse(path: string, { id, state }: AllocLifecycle, problem: string): never {
+  throw invalidOption(path, `alloc ${id} is ${state}: ${problem}`);
 }
 
 function isFresh({ state }: AllocLifecycle): boolean {

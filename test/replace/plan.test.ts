@@ -103,10 +103,22 @@ describe('replace() refuses before it touches anything', () => {
     expect(w.host.running()).toEqual(['a/web', 'b/web']);
   });
 
-  it('RO-1: a previous one that has not been started', async () => {
+  it('RO-1: a previous one that is on its way to its start', async () => {
     const w = world();
-    const { error } = await outcomeOf(replace(w.alloc('a'), w.alloc('b')));
+    const a = w.alloc('a');
+    await w.clock.until(a.prestart());
+    const { error } = await outcomeOf(replace(a, w.alloc('b')));
     expect(error).toMatchObject({ details: { path: 'current' } });
+    expect(a.state).toBe('prepared');
+  });
+
+  it('RO-1: one that nobody has touched is nothing to replace, as at the first run of a deploy script', async () => {
+    const w = world();
+    const a = w.alloc('a');
+    const { outcome, stop } = await w.clock.until(replace(a, w.alloc('b')));
+    expect([outcome, stop]).toEqual(['replaced', undefined]);
+    expect(w.host.running()).toEqual(['b/web']);
+    expect(a.state).toBe('pending');
   });
 
   it('AL-6 AL-7: a previous one that is being stopped or replaced already', async () => {
