@@ -3,15 +3,19 @@ import { formatDuration } from '../duration.js';
 import { HandoverError, isHandoverError } from '../errors.js';
 import type { HealthReading } from './health.js';
 import type { AllocOptions } from './options.js';
-import { isTerminal } from './states.js';
+import { isBeforeStart, isTerminal } from './states.js';
 import type { AllocStatus } from './types.js';
 
 /** The alloc has ended, or is about to. */
 export function ended({ id, state, reason }: AllocStatus): HandoverError<'ERR_ALLOC_ENDED'> {
-  const end = isTerminal(state) ? state : 'discarded';
-  const how = isTerminal(state) ? `${state}: ${reason.message}` : 'it is being discarded';
-  const message = `Alloc ${id} has ended (${how}); make a new one under another id`;
-  return new HandoverError('ERR_ALLOC_ENDED', message, { details: { allocId: id, state: end }, cause: reason.error });
+  const early = isBeforeStart(state);
+  const ending = early ? 'is being discarded' : 'is being stopped';
+  const how = isTerminal(state) ? `has ended (${state}: ${reason.message})` : ending;
+  const message = `Alloc ${id} ${how}; make a new one under another id`;
+  return new HandoverError('ERR_ALLOC_ENDED', message, {
+    details: { allocId: id, state: early ? 'discarded' : state },
+    cause: reason.error,
+  });
 }
 
 /** Health was not reached in time. */

@@ -14,7 +14,7 @@ import type { NextAllocWatcher } from './next.js';
 import { type AllocOptions, parseAlloc } from './options.js';
 import type { PrevAllocWatcher } from './previous.js';
 import { AllocServices } from './services.js';
-import { type AllocEvent, isServing, isTerminal } from './states.js';
+import { type AllocEvent, isDoomed, isServing, isTerminal } from './states.js';
 import { AllocStop, type StopPorts } from './stop.js';
 import { AllocTaskRunner } from './task.js';
 import { AllocUpkeep } from './upkeep.js';
@@ -123,6 +123,11 @@ export class AllocLifecycle<
     return this.#stop;
   }
 
+  /** @internal Aborts when it is let go of. */
+  get life(): AbortSignal {
+    return this.#life.signal;
+  }
+
   /** All there is to know now; JSON. */
   status(): AllocStatus {
     const wait = this.#stop?.wait;
@@ -141,7 +146,8 @@ export class AllocLifecycle<
 
   /** How it is now, then changes. A prepared alloc first looks whether what it prepared is still there (AL-3). */
   async *watch(call: Call = {}): AsyncGenerator<Sighting, void, undefined> {
-    const link = linkSignals(call.signal, this.#life.signal);
+    // An end stays true, also of an alloc that was let go of.
+    const link = linkSignals(call.signal, this.status().terminal ? undefined : this.#life.signal);
     try {
       if ((await this.#launch.check(link.signal)) === 'unknown') yield { seen: 'unreachable' };
       for await (const seen of this.#board.cell.watch(link.signal)) yield { seen };
@@ -179,16 +185,22 @@ export class AllocLifecycle<
    * Waits until the alloc is there.
    *
    * @returns the status at that moment
-   * @throws HandoverError `ERR_ALLOC_ENDED` when it cannot come any more, `ERR_UNHEALTHY` when health was not reached
+   * @throws HandoverError `ERR_ALLOC_ENDED` when it cannot come any more, also once it was told to stop, `ERR_UNHEALTHY` when health was not reached
    *   in time, `ERR_DETACHED`
    */
   async until(goal: AllocGoal, call: Call = {}): Promise<AllocStatus> {
-    return this.#until(goal === 'healthy', GOALS[goal], call);
+    return this.#until(goal, GOALS[goal], call);
   }
 
   /** @internal Until its health was found good, whether or not the registry has answered; throws as `until()`. */
   async judged(call: Call): Promise<void> {
-    await this.#until(true, () => this.#upkeep.health.verdict === 'healthy', call);
+    const good = ({ state }: AllocStatus): boolean => isServing(state) && this.#upkeep.health.verdict === 'healthy';
+    await this.#until('healthy', good, call);
+  }
+
+  /** @internal Until the registry has acknowledged all that it was asked to hold of a running alloc. */
+  async reinstated(call: Call): Promise<void> {
+    await this.#until('running', ({ state }) => isServing(state) && this.#services.agreed, call);
   }
 
   /**
@@ -260,14 +272,15 @@ export class AllocLifecycle<
     if (!running) await this.until('terminal', call);
   }
 
-  async #until(healthy: boolean, there: (status: AllocStatus) => boolean, call: Call): Promise<AllocStatus> {
+  async #until(goal: AllocGoal, there: (status: AllocStatus) => boolean, call: Call): Promise<AllocStatus> {
     const link = linkSignals(call.signal, this.#life.signal);
     try {
       return await this.#board.cell.until((status) => {
         if (there(status)) return status;
-        if (status.terminal) throw ended(status);
+        if (status.terminal || (goal !== 'terminal' && isDoomed(status.state))) throw ended(status);
         const { health } = this.#upkeep;
-        if (healthy && health.verdict === 'unhealthy') throw unhealthy(this.id, this.#options.health, health);
+        if (goal === 'healthy' && health.verdict === 'unhealthy')
+          throw unhealthy(this.id, this.#options.health, health);
         return undefined;
       }, link.signal);
     } finally {

@@ -8,17 +8,14 @@ import { deferred } from '../internal/deferred.js';
 import { linkSignals, withDeadline } from '../internal/signals.js';
 import { duration, oneOf, parseOptions } from '../options.js';
 import { look, sightings } from './sightings.js';
-import { meets } from './states.js';
-import type { AllocPeer, AllocState, AllocView, Gate, NextOutcome, Sighting } from './types.js';
+import { isDoomed, meets } from './states.js';
+import type { AllocPeer, AllocView, Gate, NextOutcome, Sighting } from './types.js';
 
 const schema = v.strictObject({
   gate: oneOf(['none', 'prepared', 'healthy'], 'prepared'),
   deadline: duration(30 * 60_000, { never: true }),
   onFailed: oneOf(['keep', 'proceed'], 'keep'),
 });
-
-/** It has been told to end, so it will not reach a gate any more. */
-const DOOMED: ReadonlySet<AllocState> = new Set(['stopping', 'unkillable']);
 
 /** The last look before a signal is part of what a stop does before it, which has 5 s for this at least. */
 const LOOK_MS = 3_000;
@@ -89,7 +86,7 @@ export class NextAllocWatcher {
         if (view === 'absent') return done('failed', last, this.#missed(last, 'it is not there any more'));
         if (meets(view.reached, this.gate)) return done('reached', view);
         if (view.terminal) return done('failed', view, this.#missed(view, `it ended as ${view.state}`));
-        if (DOOMED.has(view.state)) return done('failed', view, this.#missed(view, 'it is being stopped'));
+        if (isDoomed(view.state)) return done('failed', view, this.#missed(view, 'it is being stopped'));
         if (last?.revision !== view.revision) {
           patience.stop();
           patience = this.#patience();

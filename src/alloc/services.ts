@@ -43,6 +43,11 @@ export class AllocServices {
     return this.registrar === undefined || this.#acknowledged.size === this.options.length;
   }
 
+  /** Whether the registry has acknowledged all that it was asked to register. */
+  get agreed(): boolean {
+    return this.#acknowledged.size === this.#asked.size;
+  }
+
   /** How many instances there will be: what a stop's budget is reckoned by before the addresses are known. */
   get expected(): readonly ServiceInstance[] {
     return this.registrar === undefined ? [] : this.options.map((one) => this.#instance(one, { address: '', port: 0 }));

@@ -74,6 +74,13 @@ export function isServing(state: AllocState): boolean {
   return SERVING.has(state);
 }
 
+const DOOMED: ReadonlySet<AllocState> = new Set(['stopping', 'unkillable']);
+
+/** Whether the alloc has been told to end and has not yet: it will not serve or reach a gate any more. */
+export function isDoomed(state: AllocState): boolean {
+  return DOOMED.has(state);
+}
+
 const PREPARED: ReadonlySet<AllocState> = new Set(['prepared', 'waiting', 'starting', 'running', 'held']);
 
 /** The highest gate that an alloc in this state holds (AL-3). */

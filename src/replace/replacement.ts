@@ -9,7 +9,8 @@ import type { AllocState, AllocStopReport } from '../alloc/types.js';
 import { type Ground, resolveEnv } from '../env.js';
 import { HandoverError, findError, isHandoverError } from '../errors.js';
 import { Emitter } from '../events.js';
-import { onAbort } from '../internal/signals.js';
+import { deferred } from '../internal/deferred.js';
+import { onAbort, withDeadline } from '../internal/signals.js';
 import type { ReplaceSettings } from './options.js';
 import type { ReplacePlan } from './plan.js';
 import { Timeline } from './timeline.js';
@@ -17,6 +18,9 @@ import type { ReplaceResult } from './types.js';
 
 type Settings = Omit<ReplaceSettings, keyof ReplacePlan> & ReplacePlan & { readonly signal: AbortSignal | undefined };
 type Up = { readonly error?: unknown };
+
+/** How long a next one that was lost again is left in place for a registry that does not take the previous one back. */
+const REINSTATE_MS = 60_000;
 
 /** What a cancel finds the previous alloc in: too late, never too late, or it depends on the next one. */
 const COMMITTED: Readonly<Partial<Record<AllocState, boolean | 'once-next-starts'>>> = {
@@ -165,10 +169,11 @@ export class Replacement {
     // A next one that failed has said why already; one that is late is called off now, also when the previous one has
     // ended meanwhile.
     if (kept || this.#missed(stop)) this.#startCancel.abort(whyKept(stop) ?? this.#calledOff());
-    const { error } = await up;
-    if (findError(error, 'ERR_DETACHED')) return this.#result('detached', stop);
+    const { error } = await this.#unlessLetGo(up);
+    if (findError(error, 'ERR_DETACHED') || next.life.aborted) return this.#result('detached', stop);
     if (kept) {
-      // It may have come up, and been lost again.
+      // It may have come up, and been lost again. Unhealthy or not, it may be all that clients still reach.
+      if (isServing(next.state)) await this.#reinstated();
       await this.#removeNext();
       const cause = causeOf(error, stop) ?? this.#calledOff();
       return this.#result(this.#keptAs(), stop, cause);
@@ -177,15 +182,40 @@ export class Replacement {
       const stopped = this.#unwanted && stop?.outcome === 'stopped';
       return this.#result(stopped ? 'stopped' : 'failed', stop, isHandoverError(error) ? error : undefined);
     }
-    if (isTerminal(next.state)) return this.#lostAtTheEnd(stop);
+    const lost = await this.#lostSince();
+    if (lost !== undefined) return this.#result(findError(lost, 'ERR_DETACHED') ? 'detached' : 'failed', stop, lost);
     if (current !== undefined && isTerminal(current.state)) await this.#destroy(current);
     return this.#result('replaced', stop);
+  }
+
+  /** The previous one is back in the registry, or it was waited for long enough. */
+  async #reinstated(): Promise<void> {
+    const { clock } = this.#ground;
+    const late = (): Error => new Error(`not registered again in ${REINSTATE_MS} ms`);
+    const back = (signal: AbortSignal): Promise<void> => this.current?.reinstated({ signal }) ?? Promise.resolve();
+    // It may have ended meanwhile, or the registry may be down for long: the next one is removed all the same.
+    await withDeadline(clock, REINSTATE_MS, undefined, late, back).catch(() => undefined);
+  }
+
+  /** One that cannot be killed may be let go of while the next one waits for it: then nobody sees its end any more. */
+  async #unlessLetGo(up: Promise<Up>): Promise<Up> {
+    const { current } = this;
+    const gone = deferred<Up>();
+    const dispose = onAbort(current?.life, (error) => {
+      if (current !== undefined && !isTerminal(current.state)) gone.resolve({ error });
+    });
+    try {
+      return await Promise.race([up, gone.promise]);
+    } finally {
+      dispose();
+    }
   }
 
   /** Cancelled before it began: the previous one is not so much as held. */
   async #neverBegun(): Promise<ReplaceResult> {
     await this.#removeNext();
-    return this.#result(this.#keptAs(), undefined, this.#calledOff());
+    const kept = this.current !== undefined && isServing(this.current.state);
+    return this.#result(kept ? 'kept-previous' : 'failed', undefined, this.#calledOff());
   }
 
   #missed(stop: AllocStopReport | undefined): stop is AllocStopReport {
@@ -199,11 +229,15 @@ export class Replacement {
     return current !== undefined && isServing(current.state) ? 'kept-previous' : 'failed';
   }
 
-  /** The next one came up, and ended before the previous one had. */
-  async #lostAtTheEnd(stop: AllocStopReport | undefined): Promise<ReplaceResult> {
-    const error: unknown = await this.next.until('running').catch((reason: unknown) => reason);
-    await this.#destroy(this.next);
-    return this.#result('failed', stop, isHandoverError(error) ? error : undefined);
+  /** The next one came up, and was lost, stopped or let go of before the previous one had ended. */
+  async #lostSince(): Promise<HandoverError | undefined> {
+    try {
+      await this.next.until('running');
+      return undefined;
+    } catch (error) {
+      if (!findError(error, 'ERR_DETACHED')) await this.#removeNext();
+      return error as HandoverError;
+    }
   }
 
   /** Whoever serves now; the next one goes before the previous. */

@@ -167,6 +167,25 @@ describe('until', () => {
     }
   });
 
+  it.each(['prepared', 'running', 'healthy'] as const)(
+    'AL-1: %s cannot come any more once it was told to stop',
+    async (goal) => {
+      const w = world();
+      w.host.script('a', { ignores: ['SIGTERM', 'SIGKILL'] });
+      const a = await w.running('a', { shutdown: { shutdownDelay: '1m' } });
+      a.stop({ reason: 'operator' });
+      await turn();
+      const waits = outcomeOf(a.until(goal));
+      await w.clock.advance('59s');
+      expect(a.state).toBe('draining');
+      const { error } = await w.clock.until(waits);
+      expect(error).toMatchObject({ code: 'ERR_ALLOC_ENDED', details: { state: 'stopping' } });
+      expect((error as Error).message).toContain('is being stopped');
+      expect(w.clock.now()).toBe(70_000);
+      expect(await w.leftovers()).toBe(0);
+    },
+  );
+
   it('G-4: an abort leaves no listener; a detach rejects', async () => {
     const w = world();
     const a = w.alloc('a');

@@ -154,6 +154,59 @@ describe('start-first', () => {
     await untouched(w);
   });
 
+  it('AL-3: a next one that lost the gate stays in the registry until the previous is back in it', async () => {
+    const w = await pair({ ...CHECKED, shutdown: { shutdownDelay: '1m' } });
+    const done = replace(w.a, w.b);
+    await w.clock.advance('30s');
+    w.state.up = false;
+    w.registrar.hangNext(1);
+    const result = await w.clock.until(done);
+    expect(result.outcome).toBe('kept-previous');
+    expect(w.since().slice(3)).toEqual([
+      'deregistered web-a-web-http',
+      'registered web-a-web-http',
+      'deregistered web-b-web-http',
+      'signal b/web SIGTERM',
+      'exit b/web',
+      'destroy b/web',
+    ]);
+    await untouched(w);
+  });
+
+  it('AL-3: but not longer than is of use, when the registry does not take it back', async () => {
+    const w = await pair({ ...CHECKED, shutdown: { shutdownDelay: '1m' } });
+    const done = replace(w.a, w.b);
+    await w.clock.advance('30s');
+    w.state.up = false;
+    w.registrar.failNext(10_000);
+    const result = await w.clock.until(done);
+    expect([result.outcome, w.b.state, w.host.remains()]).toEqual(['kept-previous', 'stopped', ['a/web']]);
+    expect(w.clock.now()).toBeLessThan(300_000);
+    expect(await w.leftovers()).toBe(0);
+  });
+
+  it.each([
+    { at: 'draining', killTimeout: '5s', exitDelay: 0, shutdownDelay: '1m' },
+    { at: 'stopping', killTimeout: '1h', exitDelay: '30m', shutdownDelay: 0 },
+  ] as const)('RO-1: the next is told to stop by hand while the previous ends ($at): failed', async (row) => {
+    const { killTimeout, shutdownDelay, exitDelay } = row;
+    const w = await pair(
+      { ...SERVED, shutdown: { killTimeout: '1m' } },
+      { ...SERVED, shutdown: { killTimeout, shutdownDelay } },
+    );
+    w.host.script('a', { exitDelay: '30s' });
+    w.host.script('b', { exitDelay });
+    const done = replace(w.a, w.b);
+    await w.clock.advance('20s');
+    w.b.stop({ reason: 'operator' });
+    await w.clock.advance('1s');
+    expect([w.a.state, w.b.state]).toEqual(['stopping', row.at]);
+    const result = await w.clock.until(done);
+    expect(result).toMatchObject({ outcome: 'failed', serving: undefined, cause: { code: 'ERR_ALLOC_ENDED' } });
+    expect([w.host.remains(), w.registered()]).toEqual([['a/web'], []]);
+    expect(await w.leftovers()).toBe(0);
+  });
+
   it('RO-1: the next dies while the previous ends: failed, for nothing serves', async () => {
     const w = await pair({ ...SERVED, shutdown: { killTimeout: '1m' } });
     w.host.script('a', { exitDelay: '30s' });
