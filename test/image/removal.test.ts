@@ -108,19 +108,24 @@ describe('IC-16 removal meets acquire', () => {
     expect(images.explain('redis:7')).toMatchObject({ state: 'held', holders: [{ owner: 'b' }] });
   });
 
-  it('IC-16 a look that came before the removal and its bind after it: looked for again', async () => {
-    const { clock, source, images } = await takenAndReleased();
-    const removal = source.hold('remove redis:7');
-    await clock.advance(3 * MINUTE);
-    const look = source.hold('find redis:7');
-    const again = images.acquire('redis:7', { owner: 'b' });
-    await look.reached;
-    look.go();
-    await clock.advance(0);
-    removal.go();
-    const lease = await again;
-    expect(source.artifact(lease.imageId)).toBeDefined();
-  });
+  it.each(['redis:7', digestOf('redis', 'sha256:a')])(
+    'IC-16 a look at %s that came before the removal, and its bind after it: looked for again',
+    async (name) => {
+      const { clock, source, images } = await takenAndReleased();
+      source.registry.set(name, 'sha256:a');
+      const removal = source.hold('remove redis:7');
+      await clock.advance(3 * MINUTE);
+      const look = source.hold(`find ${name}`);
+      const again = images.acquire(name, { owner: 'b' });
+      await look.reached;
+      look.go();
+      await clock.advance(0);
+      removal.go();
+      const lease = await again;
+      await clock.advance(0);
+      expect(source.artifact(lease.imageId)).toBeDefined();
+    },
+  );
 
   it('IC-16 case C28 no removal of a name while a flight of it is in the air; it comes after the flight', async () => {
     const { clock, source, images } = await takenAndReleased();
@@ -157,7 +162,9 @@ it('IC-15 IC-16 a removal that waits its turn is off once the image was taken, a
   const names = ['a:1', 'b:1', 'c:1', 'd:1', 'e:1'];
   names.forEach((name) => source.registry.set(name, `sha256:${name[0]!}`));
   const leases = await Promise.all(names.map((name) => images.acquire(name, { owner: 'o' })));
-  for (const lease of leases) await lease.release();
+  for (const lease of leases.slice(0, 4)) await lease.release();
+  await clock.advance(1);
+  await leases[4]!.release();
   const held = names.slice(0, 4).map((name) => source.hold(`remove ${name}`));
   await clock.advance(3 * MINUTE);
   await (await images.acquire('e:1', { owner: 'p' })).release();
@@ -355,18 +362,22 @@ describe('IC-17 what and how', () => {
   });
 
   it('IC-17 G-8 a name that was lost with a removal of unknown outcome, and that a stranger brings back, is theirs', async () => {
-    const { clock, source } = await takenAndReleased();
-    source.put('other:1', 'sha256:a');
+    const { clock, source, images } = fixture();
+    source.registry.set('redis:stable', 'sha256:a');
+    for (const name of ['redis:7', 'redis:stable']) await images.acquire(name, { owner: 'a' });
+    await images.release('a');
     source.before = ({ line }) => {
-      if (line !== 'remove redis:7') return;
-      source.drop('redis:7');
+      if (!line.startsWith('remove')) return;
+      if (line === 'remove redis:7') source.drop('redis:7');
       throw new Error('socket closed');
     };
     await clock.advance(3 * MINUTE);
     source.put('redis:7', 'sha256:a');
+    source.before = () => undefined;
     await clock.advance(HOUR);
     expect(source.count('remove redis:7')).toBe(1);
     expect(source.names.has('redis:7')).toBe(true);
+    expect(source.names.has('redis:stable')).toBe(false);
   });
 
   it('IC-17 a name that was taken away is not ours any more, even if the look after it fails', async () => {
@@ -404,6 +415,7 @@ describe('IC-17 what and how', () => {
     await clock.advance(SECOND);
     held.go();
     const lease = await again;
+    await clock.advance(0);
     expect(source.artifact(lease.imageId)).toBeDefined();
   });
 
