@@ -62,9 +62,19 @@ export class AllocLaunch {
     if (this.#start !== undefined) await this.#join(this.#start, o.signal);
   }
 
+  /** Whether a start is in progress. */
+  get starting(): boolean {
+    return this.#state === 'starting';
+  }
+
   /** Settles when a start in progress has. */
   async settled(): Promise<void> {
     await this.#start?.settled();
+  }
+
+  /** Calls a start in progress off. */
+  callOff(reason: unknown): void {
+    void this.#start?.abort(reason);
   }
 
   async discard(): Promise<void> {
@@ -189,9 +199,9 @@ export class AllocLaunch {
   async #startTask(calledOff: AbortSignal): Promise<void> {
     const { board, life, started, task } = this.#parts;
     board.send('start', { code: 'starting', message: 'It is being started' });
-    const link = linkSignals(calledOff, life);
     try {
-      const handle = await task.start(link.signal);
+      // Not told of the alloc being let go of: a start that is under way lands, and is found again by its labels.
+      const handle = await task.start(calledOff);
       life.throwIfAborted();
       board.send('started', { code: 'started', message: 'Its task runs' }, this.#phase('running'));
       started(handle);
@@ -199,8 +209,6 @@ export class AllocLaunch {
       const why = { code: 'start-failed', message: messageOf(error), ...errorOf(error) };
       if (!life.aborted) board.send(calledOff.aborted ? 'discard' : 'startFailed', why, this.#phase('dead'));
       throw error;
-    } finally {
-      link.dispose();
     }
   }
 

@@ -221,9 +221,10 @@ export class AllocLifecycle<
     if (typeof reason !== 'string' || reason === '') throw invalidOption('reason', 'must say why it is stopped');
     const waits = reason === 'replaced' && force !== true;
     const present = this.#stop;
-    if (present !== undefined && !present.leaving) {
-      if (!waits) present.bypass(reason);
-      return present;
+    if (present !== undefined) {
+      if (!waits && !isTerminal(this.state)) present.bypass(reason);
+      // One that is being called off, or could not end it, is of no use to whoever wants it stopped now.
+      if (!present.leaving && this.state !== 'unkillable') return present;
     }
     this.#stop = new AllocStop(this.#stopPorts(), { reason, after: waits ? after : undefined, behind: present });
     return this.#stop;
@@ -250,8 +251,8 @@ export class AllocLifecycle<
 
   /**
    * Lets go of it: nothing more is sent or undone, nothing keeps the process alive, and what runs goes on running
-   * (G-4). `open()` takes it up again. Driver's work that is in progress gets its signal, since it cannot be taken up
-   * half-done.
+   * (G-4). `open()` takes it up again. A preparation in progress is called off, since it cannot be taken up half-done; a
+   * start in progress lands.
    */
   async detach(): Promise<void> {
     if (this.#life.signal.aborted) return;
@@ -297,11 +298,19 @@ export class AllocLifecycle<
     const ports = {
       ...this.#shared(),
       progress: (progress: Progress) => {
-        if (this.state !== 'prestarting') return;
+        if (this.state !== 'prestarting' || this.#isKnown(progress)) return;
         this.#board.show({ tasks: { [name]: { phase: 'preparing', progress } } }, 'alloc:task');
       },
     };
     return inside('tasks.0.spec', () => new AllocTaskRunner(this.id, name, driver, spec, ports));
+  }
+
+  /** What has not got on is no news: it must not look like progress to whoever waits for some (AL-4). */
+  #isKnown(progress: Progress): boolean {
+    const known = this.#board.status.tasks[this.#task.name]?.progress;
+    const got = ({ phase, attempt, bytes, layers }: Progress): string =>
+      [phase, attempt, bytes.done, layers?.done].join(' ');
+    return known !== undefined && got(known) === got(progress);
   }
 
   /** What all parts get. */
@@ -330,8 +339,11 @@ export class AllocLifecycle<
       send: (event, why, wait) => this.#sendStop(event, why, wait),
       discard: () => this.#launch.discard(),
       started: () => this.#launch.settled(),
+      callOffStart: () => {
+        if (this.#launch.starting) this.#launch.callOff(ended(this.#board.status));
+      },
       target: () => this.#task.handle as TaskHandle,
-      sequence: (target, reason) => this.#sequencer.run(target, { services: this.#services.asked, reason }),
+      sequence: (target, reason) => this.#sequencer.run(target, { services: this.#services.standing, reason }),
       exited: (exit) => this.#upkeep.exited(exit),
       calledOff: (stop) => {
         if (this.#stop === stop) this.#stop = undefined;

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { Call, Duration, Opt } from '../call.js';
-import type { Clock } from '../clock.js';
+import { type Clock, Deadline } from '../clock.js';
 import { formatDuration } from '../duration.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
@@ -31,6 +31,7 @@ export class NextAllocWatcher {
   readonly onFailed: 'keep' | 'proceed';
   readonly #deadline: number;
   readonly #clock: Clock;
+  #patienceEnds: Deadline;
 
   /**
    * @param next - the successor
@@ -50,11 +51,12 @@ export class NextAllocWatcher {
     this.onFailed = options.onFailed;
     this.#deadline = options.deadline;
     this.#clock = resolveEnv(env).clock;
+    this.#patienceEnds = new Deadline(this.#clock, this.#deadline);
   }
 
-  /** When the wait would end if there were no more progress from now on; `Infinity` = never. */
-  get patience(): number {
-    return this.#deadline;
+  /** @internal When the wait ends if there is no more progress: wall time, ms; `null` = never. */
+  get expires(): number | null {
+    return this.#patienceEnds.wall;
   }
 
   /**
@@ -139,6 +141,7 @@ export class NextAllocWatcher {
 
   #patience(): { readonly up: Promise<'up'>; stop(): void } {
     const up = deferred<'up'>();
+    this.#patienceEnds = new Deadline(this.#clock, this.#deadline);
     return { up: up.promise, stop: this.#clock.timer(this.#deadline, () => up.resolve('up')) };
   }
 

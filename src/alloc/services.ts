@@ -12,8 +12,10 @@ export class AllocServices {
   /** The embedder's registrar, observed; give it to whatever registers or takes off for this alloc. */
   readonly registrar: Registrar | undefined;
   readonly #acknowledged = new Map<string, ServiceInstance>();
-  /** What may stand in the registry: asked for, and its removal not acknowledged. */
-  readonly #asked = new Map<string, ServiceInstance>();
+  /** What may stand in the registry, and its removal not acknowledged. */
+  readonly #standing = new Map<string, ServiceInstance>();
+  /** Those of them that this process has asked for. */
+  readonly #asked = new Set<string>();
   #instances: readonly (ServiceInstance & { readonly registerWhen: 'started' | 'healthy' })[] = [];
 
   /**
@@ -34,8 +36,8 @@ export class AllocServices {
   }
 
   /** Whatever may stand in the registry, acknowledged or not: what a stop has to take off. */
-  get asked(): readonly ServiceInstance[] {
-    return [...this.#asked.values()];
+  get standing(): readonly ServiceInstance[] {
+    return [...this.#standing.values()];
   }
 
   /** Whether all that has to be registered is. */
@@ -68,8 +70,8 @@ export class AllocServices {
   }
 
   /** An earlier process may have registered everything. */
-  assumeAsked(): void {
-    for (const { registerWhen: _, ...instance } of this.#instances) this.#asked.set(instance.id, instance);
+  assumeStanding(): void {
+    for (const { registerWhen: _, ...instance } of this.#instances) this.#standing.set(instance.id, instance);
   }
 
   /**
@@ -83,7 +85,7 @@ export class AllocServices {
       ({ id, registerWhen }) => !this.#asked.has(id) && (moment === 'healthy' || registerWhen === 'started'),
     );
     const instances = due.map(({ registerWhen: _, ...instance }) => instance);
-    for (const instance of instances) this.#asked.set(instance.id, instance);
+    for (const instance of instances) this.#ask(instance);
     const registrations = this.#registrations;
     await Promise.all(instances.map(async (one) => registrations?.register(one, { signal })));
   }
@@ -95,7 +97,7 @@ export class AllocServices {
    */
   async deregister(timeout: number, signal: AbortSignal): Promise<void> {
     const registrations = this.#registrations;
-    await Promise.all(this.asked.map(async (one) => registrations?.deregister(one, { signal, timeout })));
+    await Promise.all(this.standing.map(async (one) => registrations?.deregister(one, { signal, timeout })));
   }
 
   get #registrations(): Registrations | undefined {
@@ -108,10 +110,15 @@ export class AllocServices {
     return { id, service, address, port: number, ...(meta === undefined ? {} : { meta }) };
   }
 
+  #ask(instance: ServiceInstance): void {
+    this.#asked.add(instance.id);
+    this.#standing.set(instance.id, instance);
+  }
+
   #observe(inner: Registrar): Registrar {
     return {
       register: async (instance, call) => {
-        this.#asked.set(instance.id, instance);
+        this.#ask(instance);
         await inner.register(instance, call);
         this.#acknowledged.set(instance.id, instance);
         this.changed();
@@ -119,6 +126,7 @@ export class AllocServices {
       deregister: async (instance, call) => {
         await inner.deregister(instance, call);
         this.#asked.delete(instance.id);
+        this.#standing.delete(instance.id);
         if (this.#acknowledged.delete(instance.id)) this.changed();
       },
       ...(inner.confirms && { confirms: inner.confirms.bind(inner) }),

@@ -1,5 +1,4 @@
 import type { Call } from '../call.js';
-import { Deadline } from '../clock.js';
 import type { Ground, Wait } from '../env.js';
 import type { HandoverError } from '../errors.js';
 import { linkSignals } from '../internal/signals.js';
@@ -31,6 +30,8 @@ export interface StopPorts {
   discard(): Promise<void>;
   /** Settles when a start in progress has. */
   started(): Promise<void>;
+  /** Calls a start in progress off. */
+  callOffStart(): void;
   /** What is running. */
   target(): ShutdownTarget;
   /** Hands the target to the sequencer. */
@@ -99,7 +100,9 @@ export class AllocStop implements StopRun<AllocStopReport> {
   }
 
   get wait(): Wait | null {
-    return this.#over ? null : (this.#run?.wait ?? this.#holding);
+    if (this.#over) return null;
+    if (this.#run !== undefined) return this.#run.wait;
+    return this.#holding && { ...this.#holding, until: this.#after?.expires ?? null };
   }
 
   skipDelay(): void {
@@ -108,13 +111,16 @@ export class AllocStop implements StopRun<AllocStopReport> {
   }
 
   escalate(): void {
+    if (this.#over) return;
     if (this.#run === undefined) this.bypass(this.#reason);
     else this.#run.escalate();
   }
 
   killNow(): void {
+    if (this.#over) return;
     this.#killNow = true;
     this.bypass(this.#reason);
+    if (this.#run === undefined) this.ports.callOffStart();
     this.#run?.killNow();
   }
 
@@ -132,7 +138,6 @@ export class AllocStop implements StopRun<AllocStopReport> {
 
   /** Goes on without the successor: the alloc is wanted gone for a reason of its own (AL-5). */
   bypass(reason: StopReason): void {
-    if (this.#over) return;
     this.#reason = reason;
     this.#after = undefined;
     this.#hold.abort();
@@ -152,9 +157,8 @@ export class AllocStop implements StopRun<AllocStopReport> {
       await behind?.result;
       life.throwIfAborted();
       if (isBeforeStart(state())) await this.ports.discard();
-      else await this.ports.started();
+      else await this.#untilStarted();
       const gate = await this.#heldBack();
-      // From here to the first step nothing is awaited, so no call can get lost in between.
       if (isTerminal(state())) return report('stopped', gate);
       if (life.aborted) return report('detached', gate);
       if (this.#cancelling) return this.#callOff('cancelled', gate, []);
@@ -168,6 +172,16 @@ export class AllocStop implements StopRun<AllocStopReport> {
     }
   }
 
+  /** A stop that comes while it is being started waits for that; `killNow()` calls the start off. */
+  async #untilStarted(): Promise<void> {
+    if (this.ports.state() === 'starting') {
+      const why = 'It is being started, and is stopped once that is over';
+      this.#holding = { for: 'exit', since: this.ports.ground.clock.wall(), until: null, why };
+    }
+    await this.ports.started();
+    this.#holding = null;
+  }
+
   /** Waits for the successor. `undefined`: there was nothing to wait for. */
   async #heldBack(): Promise<NextOutcome | undefined> {
     const after = this.#after;
@@ -177,7 +191,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
     this.#holding = {
       for: 'successor',
       since: clock.wall(),
-      until: new Deadline(clock, after.patience).wall,
+      until: after.expires,
       on: after.next.id,
       why: `Serves on until alloc ${after.next.id} is ${after.gate}`,
     };
@@ -199,6 +213,8 @@ export class AllocStop implements StopRun<AllocStopReport> {
     this.#run = run;
     if (this.#skipDelay) run.skipDelay();
     if (this.#killNow) run.killNow();
+    // Asked for by whoever was told of the drain, before there was anything to cancel.
+    if (this.#cancelling) void run.cancel();
     const minding = new AbortController();
     void this.#mind(minding.signal);
     const done = await run.result;

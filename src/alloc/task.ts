@@ -1,11 +1,12 @@
 import type { Call } from '../call.js';
 import type { AnyTaskDriver, ExclusiveResource, PreparedTask, TaskHandle } from '../driver/driver.js';
 import type { Ground } from '../env.js';
+import { formatDuration } from '../duration.js';
 import { HandoverError, isHandoverError } from '../errors.js';
 import type { Progress } from '../image/types.js';
 import { backoff } from '../internal/backoff.js';
 import { deferred } from '../internal/deferred.js';
-import { onAbort, sleep } from '../internal/signals.js';
+import { onAbort, sleep, withDeadline } from '../internal/signals.js';
 import type { ExitResult } from '../shutdown/types.js';
 import { messageOf } from './faults.js';
 import { specHash } from './spec-hash.js';
@@ -46,9 +47,9 @@ export class AllocTaskRunner {
     private readonly ports: TaskPorts,
   ) {
     this.owner = `${allocId}/${name}`;
-    this.specHash = specHash(spec);
     this.#driver = driver;
     this.#spec = driver.parse(spec);
+    this.specHash = specHash(spec);
     this.exclusive = driver.exclusive(this.#spec);
   }
 
@@ -88,10 +89,11 @@ export class AllocTaskRunner {
    */
   async start(signal: AbortSignal): Promise<TaskHandle> {
     try {
-      this.#handle = await this.#bounded(signal, () => this.#driver.start(this.#prepared, { signal }), endNow);
+      this.#handle = await this.#bounded(signal, () => this.#driver.start(this.#prepared, { signal }), endNow, letGo);
       return this.#handle;
     } catch (error) {
-      if (!this.ports.life.aborted) await this.discard();
+      this.ports.life.throwIfAborted();
+      await this.discard();
       if (signal.aborted) throw signal.reason;
       throw this.#failed('ERR_START_FAILED', 'did not start', error);
     }
@@ -143,8 +145,14 @@ export class AllocTaskRunner {
    * Waits for a driver's work; after an abort only so long (G-4), and not at all once the alloc was let go of.
    *
    * @param undo - undoes what comes after all, when nobody waits for it any more
+   * @param release - lets go of what comes once the alloc was let go of
    */
-  async #bounded<T>(signal: AbortSignal, work: () => Promise<T>, undo: (late: T) => Promise<void>): Promise<T> {
+  async #bounded<T>(
+    signal: AbortSignal,
+    work: () => Promise<T>,
+    undo: (late: T) => Promise<void>,
+    release: (late: T) => void = () => undefined,
+  ): Promise<T> {
     const { ground, life } = this.ports;
     const left = deferred<never>();
     left.promise.catch(() => undefined);
@@ -156,7 +164,8 @@ export class AllocTaskRunner {
     ];
     const result = work();
     const late = async (value: T): Promise<void> => {
-      if (!waiting && !life.aborted) await this.#undo(() => undo(value));
+      if (life.aborted) release(value);
+      else if (!waiting) await this.#undo(() => undo(value));
     };
     void result.then(late, () => undefined);
     try {
@@ -171,7 +180,7 @@ export class AllocTaskRunner {
   async #undo(undo: () => Promise<void>): Promise<void> {
     for (let failures = 1; !this.ports.life.aborted; failures++) {
       try {
-        await undo();
+        await this.#undoOnce(undo);
         return;
       } catch (error) {
         this.ports.warn(`The undoing of ${this.owner} could not be confirmed; it is tried again`, error);
@@ -187,7 +196,14 @@ export class AllocTaskRunner {
   async #undoLater(undo: () => Promise<void>, failures: number): Promise<void> {
     await this.#pause(failures, false);
     if (this.ports.life.aborted) return;
-    await undo().catch(() => this.#undoLater(undo, failures + 1));
+    await this.#undoOnce(undo).catch(() => this.#undoLater(undo, failures + 1));
+  }
+
+  /** A driver that does not answer must not hold up whoever waits. */
+  async #undoOnce(undo: () => Promise<void>): Promise<void> {
+    const { ground, life } = this.ports;
+    const late = (): Error => new Error(`no answer in ${formatDuration(UNDO_BOUND_MS)}`);
+    await withDeadline(ground.clock, UNDO_BOUND_MS, life, late, undo);
   }
 
   async #pause(failures: number, keepAlive: boolean): Promise<void> {
@@ -204,6 +220,11 @@ export class AllocTaskRunner {
       retryable: isHandoverError(cause) && cause.retryable,
     });
   }
+}
+
+/** For a task that started after its alloc was let go of: whatever it holds open for us is closed, and it runs on. */
+function letGo(handle: TaskHandle): void {
+  handle.wait({ signal: AbortSignal.abort() }).catch(() => undefined);
 }
 
 /** For a task whose start nobody wanted any more when it succeeded. */

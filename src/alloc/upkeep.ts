@@ -71,15 +71,13 @@ export class AllocUpkeep {
     this.#monitor.start();
   }
 
-  /** An earlier process started it. One that has ended is not kept up, only taken off the registry. */
+  /** An earlier process started it. What it has registered is taken off with it; one that has ended is
+   * not kept up. */
   resume(handle: TaskHandle, running: boolean): void {
-    if (running) {
-      this.begin(handle);
-      return;
-    }
-    this.#locate(handle);
-    this.#parts.services.assumeAsked();
-    void this.#watchExit(handle);
+    if (running) this.begin(handle);
+    else this.#locate(handle);
+    this.#parts.services.assumeStanding();
+    if (!running) void this.#watchExit(handle);
   }
 
   /** It runs on after a stop that was called off: what became due meanwhile is done. */

@@ -9,7 +9,8 @@ export class SharedWork<T> {
   readonly #controller = new AbortController();
   readonly #done: Deferred<T> = deferred();
   #begun = false;
-  #callers = 0;
+  /** The signals of those who wait. */
+  readonly #callers = new Set<{ readonly signal: AbortSignal | undefined }>();
 
   /**
    * @param work - when its signal aborts: undoes what it did, within a bound of its own, and then rejects
@@ -21,15 +22,18 @@ export class SharedWork<T> {
   /** @throws what the work throws, or the signal's reason */
   async join(signal: AbortSignal | undefined): Promise<T> {
     signal?.throwIfAborted();
-    this.#callers++;
+    const caller = { signal };
+    this.#callers.add(caller);
     this.#begin();
     try {
       return await abortable(this.#done.promise, signal);
     } catch (error) {
-      if (this.#callers === 1 && signal?.aborted === true) await this.abort(signal.reason);
+      // Several may leave by one signal: none of them is told before the undo.
+      const alone = [...this.#callers].every((one) => one.signal?.aborted === true);
+      if (alone && signal?.aborted === true) await this.abort(signal.reason);
       throw error;
     } finally {
-      this.#callers--;
+      this.#callers.delete(caller);
     }
   }
 

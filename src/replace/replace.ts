@@ -12,7 +12,7 @@ import type { ReplaceOptions, ReplaceResult } from './types.js';
  * `stop-first` prepares the next, stops the previous, starts the next. `start-first` starts the next, waits until it is
  * healthy and registered, and stops the previous. Until the *commit point* anything that goes wrong, a cancel
  * included, leaves the previous alloc as it was: same container, still registered. The commit point of `stop-first` is
- * the previous alloc's first signal (or its own end), of `start-first` the moment in which the next is healthy and
+ * the previous alloc's first signal (or its exit once it drains), of `start-first` the moment in which the next is healthy and
  * registered.
  *
  * @param current - a running alloc; `undefined`, one that nobody has touched, or one that has ended: the next is just
@@ -40,8 +40,13 @@ export async function replace(
       refuse('current', previous, 'it is being stopped or replaced already: wait for that, or cancel it');
     }
   }
+  if (taken.has(next)) refuse('next', next, 'another replacement brings it up already');
+  taken.add(next);
   return new Replacement(previous, next, { ...settings, ...plan, signal: options.signal }).run();
 }
+
+/** The successors of all replacements: one cannot be the successor in two. */
+const taken = new WeakSet<AllocLifecycle>();
 
 function refuse(path: string, { id, state }: AllocLifecycle, problem: string): never {
   throw invalidOption(path, `alloc ${id} is ${state}: ${problem}`);

@@ -113,15 +113,20 @@ export class Replacement {
     if (isBeforeStart(next.state)) await next.discard();
     else if (!isTerminal(next.state)) await next.stop({ reason: 'unhealthy' }).result;
     if (isTerminal(next.state)) await this.#destroy(next);
+    else this.#warnOfRemains(next, `it is ${next.state}`);
   }
 
   async #destroy(alloc: AllocLifecycle): Promise<void> {
     try {
       await alloc.destroy();
     } catch (error) {
-      const message = `What is left of alloc ${alloc.id} could not be removed; destroy() it again: ${messageOf(error)}`;
-      this.#emitter.warn(`alloc ${alloc.id}`, { code: 'remains', message });
+      this.#warnOfRemains(alloc, messageOf(error));
     }
+  }
+
+  #warnOfRemains({ id }: AllocLifecycle, why: string): void {
+    const message = `What is left of alloc ${id} could not be removed; destroy() it again: ${why}`;
+    this.#emitter.warn(`alloc ${id}`, { code: 'remains', message });
   }
 
   // ── calling it off ──
@@ -213,6 +218,7 @@ export class Replacement {
 
   /** Cancelled before it began: the previous one is not so much as held. */
   async #neverBegun(): Promise<ReplaceResult> {
+    if (this.next.life.aborted) return this.#result('detached', undefined);
     await this.#removeNext();
     const kept = this.current !== undefined && isServing(this.current.state);
     return this.#result(kept ? 'kept-previous' : 'failed', undefined, this.#calledOff());

@@ -33,8 +33,13 @@ export function registrars(...inOrder: readonly Registrar[]): Registrar {
     },
     async deregister(instance, call) {
       const failures: unknown[] = [];
-      for (const one of inOrder.toReversed())
-        await one.deregister(instance, call).catch((e: unknown) => failures.push(e));
+      for (const one of inOrder.toReversed()) {
+        try {
+          await one.deregister(instance, call);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
       if (failures.length === 1) throw failures[0];
       if (failures.length > 1) throw new AggregateError(failures, `${failures.length} registries did not acknowledge`);
     },

@@ -131,8 +131,11 @@ async function deregister(stop: StopContext, step: StepOf<'deregister'>): Promis
     return 'timeout';
   }
   if (!acknowledged) acknowledged = await holdOn(stop, step.hold);
-  if (acknowledged) done.confirmed = await confirmed(stop, bound.remaining());
+  // The delay counts from the acknowledgement, and what confirming it takes is part of it (SS-3); but all of it still
+  // applies when the instance is shown to the end.
   done.quietSince = clock.now();
+  if (acknowledged) done.confirmed = await confirmed(stop, bound.remaining());
+  if (!done.confirmed) done.quietSince = clock.now();
   return acknowledged ? 'ok' : 'timeout';
 }
 

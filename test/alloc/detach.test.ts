@@ -70,8 +70,8 @@ describe('detach', () => {
     const a = await BRING[state]!(w);
     await turn();
     expect(a.state).toBe(state);
-    // What the fake host itself has armed (an exit that is on its way) is the world's, not the alloc's.
-    const theWorlds = state === 'stopping' ? 1 : 0;
+    // What the fake host itself has armed (an exit or a start that is on its way) is the world's, not the alloc's.
+    const theWorlds = state === 'stopping' || state === 'starting' ? 1 : 0;
     const { stopping } = a;
     const [calls, remains, registered] = [w.host.calls, w.host.remains(), w.registered()];
     await a.detach();
@@ -227,5 +227,19 @@ describe('the feed', () => {
     expect(a.state).toBe('running');
     expect(JSON.stringify(w.log.events)).toContain('the bus is down');
     expect(await w.leftovers()).toBe(0);
+  });
+
+  it('G-4: a start that is on its way lands, and is found again', async () => {
+    const w = world();
+    w.host.script('a', { start: '1m' });
+    const a = w.alloc('a');
+    const started = outcomeOf(a.start());
+    await turn();
+    await a.detach();
+    expect((await started).error).toMatchObject({ code: 'ERR_DETACHED' });
+    await w.clock.advance('2m');
+    expect(w.host.running()).toEqual(['a/web']);
+    expect(w.host.calls.filter((call) => /^(signal|kill|discard|destroy)/.test(call))).toEqual([]);
+    expect((await AllocLifecycle.open(a.spec, a.env)).state).toBe('running');
   });
 });

@@ -53,4 +53,17 @@ describe('registrars', () => {
     await all.deregister(SERVICE, {});
     expect(await all.confirms!(SERVICE, {})).toBe(false);
   });
+
+  it('SS-3: one that throws at once does not keep the others from being asked', async () => {
+    const log: string[] = [];
+    const broken: Registrar = {
+      ...named('broken', log),
+      deregister: () => {
+        throw new Error('broken');
+      },
+    };
+    const web = { id: 'web-1', service: 'web', address: '127.0.0.1', port: 80 };
+    await expect(registrars(named('left', log), broken).deregister(web, {})).rejects.toThrow('broken');
+    expect(log.join()).toContain('left');
+  });
 });
