@@ -25,7 +25,6 @@ interface Tree {
 }
 
 interface Meta {
-  readonly version: number;
   readonly pageSize: number;
   readonly transaction: bigint;
   readonly lastPage: number;
@@ -51,8 +50,6 @@ export async function headProblem(path: string): Promise<string | undefined> {
 export async function pagesProblem(path: string): Promise<string | undefined> {
   return inspect(path, async (file) => {
     const meta = await currentMeta(file);
-    // LMDB refuses by itself what it does not know.
-    if (meta.version !== VERSION) return;
     const check = new PageCheck(file, meta);
     for (const tree of meta.trees) await check.tree(tree);
   });
@@ -101,11 +98,15 @@ function readMeta(bytes: Buffer): Meta {
   ) {
     throw new Damage('it is no LMDB file');
   }
+  const version = bytes.readUInt32LE(28);
+  if (version !== VERSION) throw new Damage(`it has LMDB’s data version ${version}, and only ${VERSION} is known`);
+  const lastPage = Number(bytes.readBigUInt64LE(144));
+  const mapSize = Number(bytes.readBigUInt64LE(40));
+  if ((lastPage + 1) * pageSize > mapSize) throw new Damage('its head is damaged');
   return {
-    version: bytes.readUInt32LE(28),
     pageSize,
+    lastPage,
     transaction: bytes.readBigUInt64LE(152),
-    lastPage: Number(bytes.readBigUInt64LE(144)),
     trees: [readTree(bytes, 48), readTree(bytes, 96)],
   };
 }

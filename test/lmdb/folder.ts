@@ -8,7 +8,7 @@ export type LmdbStore = Awaited<ReturnType<typeof lmdbStore>>;
 
 /** A folder for each test that asks for one, gone after it. What was opened by `open` is closed before. */
 export function folders() {
-  const undo: (() => Promise<unknown>)[] = [];
+  const undo: (() => PromiseLike<unknown>)[] = [];
   afterEach(async () => {
     for (const step of undo.splice(0).reverse()) await step();
   });
