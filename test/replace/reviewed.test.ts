@@ -1,6 +1,7 @@
 /* Inputs that an outside look at the rules has broken the code with; each is kept. */
 import { describe, expect, it } from 'vitest';
 import { AllocLifecycle, type AllocSpec, type PrestartContext, type Progress, replace } from 'handover';
+import { deferred } from '../../src/internal/deferred.js';
 import { onAbort } from '../../src/internal/signals.js';
 import { turn } from '../alloc/scripted-peer.js';
 import { SERVED, outcomeOf, world } from '../alloc/world.js';
@@ -122,19 +123,17 @@ describe('the patience of a gate', () => {
   /** A driver whose preparation tells `beat()` every 10 s and never ends. */
   function beating(w: ReturnType<typeof world>, beat: () => Progress): AllocLifecycle {
     const driver = w.driver;
-    driver.prestart = (ctx: PrestartContext<unknown>) =>
-      new Promise((_resolve, reject) => {
-        let cancel: () => void;
-        const tell = (): void => {
-          ctx.report(beat());
-          cancel = w.clock.timer(10_000, tell);
-        };
-        tell();
-        onAbort(ctx.signal, (reason) => {
-          cancel();
-          reject(reason);
-        });
-      });
+    driver.prestart = async (ctx: PrestartContext<unknown>) => {
+      let cancel: () => void = () => undefined;
+      const tell = (): void => {
+        ctx.report(beat());
+        cancel = w.clock.timer(10_000, tell);
+      };
+      tell();
+      const calledOff = deferred<never>();
+      onAbort(ctx.signal, calledOff.reject);
+      return calledOff.promise.finally(() => cancel());
+    };
     return new AllocLifecycle({ id: 'b', tasks: [{ name: 'web', driver, spec: { version: 'b' } }] }, w.env);
   }
 
