@@ -72,13 +72,11 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     const clock = (this.#clock = ground.clock);
     const emitter = (this.#emitter = new Emitter<'image'>(ground));
     this.on = emitter.on;
-    const closing = this.#closing.signal;
     this.#gates = new Gates(clock);
     this.#removals = new Removals<A>({
       clock,
       source,
       emitter,
-      closing,
       looks: this.#looks,
       settings: settings.removal,
       flightOf: (reference) => this.#board.of(reference)[0]?.ended,
@@ -172,8 +170,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   }
 
   /**
-   * Ends the coordinator: what is pending is called off and rejects with `ERR_CLOSED`, nothing is removed. Resolves when
-   * the work that was under way has ended (at most `pull.abortGrace` later). Leases that are held stay valid objects
+   * Ends the coordinator: what is pending is called off and rejects with `ERR_CLOSED`, nothing is removed before its time;
+   * removals that are due already end first. Resolves when the work that was under way has ended (at most `pull.abortGrace` later). Leases that are held stay valid objects
    * whose release does nothing. Idempotent.
    */
   close(): Promise<void> {
@@ -190,7 +188,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.#closing.abort(closedError());
     const flights = this.#board.all;
     for (const flight of flights) flight.close();
-    await Promise.all([this.#removals.close(), ...flights.map((flight) => flight.ended)]);
+    await Promise.all([this.#removals.close(this.#settings.pull.abortGrace), ...flights.map((flight) => flight.ended)]);
     this.#shelf.clear();
     this.#gates.clearAll();
   }

@@ -7,7 +7,7 @@ import { backoff } from '../internal/backoff.js';
 import { HeapTimer } from '../internal/heap-timer.js';
 import { abortable } from '../internal/signals.js';
 import type { Looks } from './looks.js';
-import { reasonOf } from './pull-failure.js';
+import { closedError, reasonOf } from './pull-failure.js';
 import type { ImageRecord } from './record.js';
 import { removableNames } from './removal-plan.js';
 import type { Artifact, ArtifactSource, RemovalOptions } from './types.js';
@@ -32,8 +32,6 @@ export interface RemovalDeck<A extends Artifact> {
   readonly settings: Effective<RemovalOptions>;
   readonly emitter: Emitter<'image'>;
   readonly looks: Looks<A>;
-  /** Aborts when the coordinator closes. */
-  readonly closing: AbortSignal;
   /** The end of the flights of a reference that are in the air, if any. */
   readonly flightOf: (reference: string) => Promise<void> | undefined;
 }
@@ -43,6 +41,9 @@ export class Removals<A extends Artifact> {
   readonly #deck: RemovalDeck<A>;
   readonly #timers: HeapTimer;
   readonly #queue = new PQueue({ concurrency: CONCURRENCY });
+  /** Aborts when the coordinator has closed and waits for no removal any more. */
+  readonly #end = new AbortController();
+  #closed = false;
 
   constructor(deck: RemovalDeck<A>) {
     this.#deck = deck;
@@ -56,11 +57,20 @@ export class Removals<A extends Artifact> {
     else record.kept = this.#reason('removal-disabled', 'Removal is switched off (removal.enabled or removal.delay)');
   }
 
-  /** Aborts what runs, forgets what was planned, and waits for the rest. */
-  async close(): Promise<void> {
+  /**
+   * Forgets what is planned for later; what is due already ends first (IC-23).
+   *
+   * @param grace - after this long, ms, it is waited for no longer
+   */
+  async close(grace: number): Promise<void> {
+    this.#closed = true;
     this.#timers.clear();
-    this.#queue.clear();
-    await this.#queue.onIdle();
+    const cancel = this.#deck.clock.timer(grace, () => this.#end.abort(closedError()));
+    try {
+      await this.#queue.onIdle();
+    } finally {
+      cancel();
+    }
   }
 
   #schedule(record: ImageRecord<A>, ms: number, after?: Promise<void>): void {
@@ -79,14 +89,14 @@ export class Removals<A extends Artifact> {
   }
 
   async #run(record: ImageRecord<A>, cancelled: () => boolean): Promise<void> {
-    const { looks, closing, clock } = this.#deck;
+    const { looks, clock } = this.#deck;
     await looks.removal(record.id, async () => {
-      if (cancelled() || closing.aborted || !record.send('delayElapsed')) return;
+      if (cancelled() || this.#end.signal.aborted || !record.send('delayElapsed')) return;
       const outcome = await this.#remove(record).catch((error: unknown): Outcome => ({
         kind: 'kept',
         reason: reasonOf(error, clock),
       }));
-      if (!this.#deck.closing.aborted) this.#settle(record, outcome);
+      if (!this.#end.signal.aborted) this.#settle(record, outcome);
     });
   }
 
@@ -102,7 +112,7 @@ export class Removals<A extends Artifact> {
       record.send('forgotten');
     } else {
       record.refusals += 1;
-      this.#schedule(record, backoff(RETRY, record.refusals, this.#deck.clock), outcome.after);
+      if (!this.#closed) this.#schedule(record, backoff(RETRY, record.refusals, this.#deck.clock), outcome.after);
       record.send('refused');
     }
     this.#deck.emitter.emit('image:kept', { imageId: record.id, reason: outcome.reason });
@@ -158,7 +168,7 @@ export class Removals<A extends Artifact> {
 
   /** Asks the source, but does not wait for one that ignores the coordinator's end. */
   async #ask<T>(question: (call: { readonly signal: AbortSignal }) => Promise<T>): Promise<T> {
-    const signal = this.#deck.closing;
+    const { signal } = this.#end;
     signal.throwIfAborted();
     return abortable(question({ signal }), signal);
   }

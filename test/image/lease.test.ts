@@ -131,6 +131,14 @@ describe('IC-23 close', () => {
     await images.close();
   });
 
+  it('IC-23 IC-15 what is due already is removed before it closes', async () => {
+    const { images, source, clock } = fixture({ removal: { delay: 0 } });
+    await (await images.acquire('redis:8', { owner: 'a' })).release();
+    await images.close();
+    expect(source.names.has('redis:8')).toBe(false);
+    expect(clock.pending).toBe(0);
+  });
+
   it('IC-23 close does not wait for ever for a source that ignores its end', async () => {
     const { images, source, clock } = fixture();
     await (await images.acquire('redis:8', { owner: 'a' })).release();
