@@ -91,12 +91,13 @@ export class Removals<A extends Artifact> {
   async #run(record: ImageRecord<A>, cancelled: () => boolean): Promise<void> {
     const { looks, clock } = this.#deck;
     await looks.removal(record.id, async () => {
-      if (cancelled() || this.#end.signal.aborted || !record.send('delayElapsed')) return;
+      const over = (): boolean => this.#end.signal.aborted;
+      if (cancelled() || over() || !record.send('delayElapsed')) return;
       const outcome = await this.#remove(record).catch((error: unknown): Outcome => ({
         kind: 'kept',
         reason: reasonOf(error, clock),
       }));
-      if (!this.#end.signal.aborted) this.#settle(record, outcome);
+      if (!over()) this.#settle(record, outcome);
     });
   }
 
