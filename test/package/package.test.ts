@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EmptyProject, codeBlocks, installPacked, typeCheck, typeSource } from './packed.js';
 
-const ENTRIES = ['handover', 'handover/docker', 'handover/process', 'handover/testing'];
+const ENTRIES = ['handover', 'handover/docker', 'handover/process', 'handover/lmdb', 'handover/testing'];
 
 /** Prints every module that the entry loads. */
 const TRACER = `
@@ -43,13 +43,16 @@ describe('the packed library in an empty project', () => {
     expect((await project.node('try.cjs')).trim()).toBe('same');
   });
 
-  it.each(['handover', 'handover/process'])('%s loads no engine client and no store', async (entry) => {
-    await project.write('tracer.mjs', TRACER);
-    await project.write('try.mjs', `import '${entry}';`);
-    const loaded = await project.node('--import', './tracer.mjs', 'try.mjs');
-    expect(loaded).toContain('/node_modules/handover/dist/');
-    expect(loaded).not.toMatch(/dockerode|docker-modem|ssh2|lmdb|vitest|dist\/docker/);
-  });
+  it.each(['handover', 'handover/process', 'handover/lmdb'])(
+    '%s loads no engine client and no store',
+    async (entry) => {
+      await project.write('tracer.mjs', TRACER);
+      await project.write('try.mjs', `import '${entry}';`);
+      const loaded = await project.node('--import', './tracer.mjs', 'try.mjs');
+      expect(loaded).toContain('/node_modules/handover/dist/');
+      expect(loaded).not.toMatch(/dockerode|docker-modem|ssh2|node_modules\/lmdb|vitest|dist\/docker/);
+    },
+  );
 
   it('G-6 a class is the same from every entry', async () => {
     await project.write(
@@ -59,6 +62,17 @@ describe('the packed library in an empty project', () => {
        try { httpFiles({ directory: 1 }); } catch (error) { console.log(error instanceof HandoverError, isHandoverError(error)); }`,
     );
     expect((await project.node('try.mjs')).trim()).toBe('true true');
+  });
+
+  it('ST-1 without its package the durable store says what to install', async () => {
+    await project.write(
+      'try.mjs',
+      `import { lmdbStore } from 'handover/lmdb';
+       await lmdbStore({ path: 'state.db' }).catch(({ code, message }) => console.log(code, message));`,
+    );
+    const told = await project.node('try.mjs');
+    expect(told).toMatch(/^ERR_DRIVER .*npm install lmdb@3$/m);
+    expect(existsSync(join(project.directory, 'state.db'))).toBe(false);
   });
 
   it('its types hold without skipLibCheck and without the types of the engine client', async () => {
