@@ -32,6 +32,10 @@ type FetchCall = Call & { readonly onProgress: (progress: Omit<Progress, 'attemp
  * Files are kept by their content and appear in one step, checked. They are read-only, and whoever runs them links or
  * copies them first, so that a removal here harms nobody: `users()` is always empty.
  *
+ * A fetch that was cut or called off leaves what has come, and the next one of that URL asks for the rest only: also by
+ * another process, until the host is booted, and if the origin gives a strong ETag or an old enough date of modification.
+ * What nobody has gone on with for a day is removed when something else is fetched.
+ *
  * @param o.directory - where files are kept
  * @param o.maxBytes - the largest file that is fetched. Default: no limit
  * @param env - `clock`: what `Retry-After` is counted by

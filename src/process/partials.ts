@@ -53,9 +53,13 @@ export class Partials {
     for (const name of await this.#names()) {
       if (!name.startsWith(`${key}.`) || !this.#isFree(name)) continue;
       const folder = this.#own(key);
-      // Somebody else may have been faster.
-      const taken = await ifThere(rename(join(this.#directory, name), folder).then(() => true));
-      const start = taken === true ? await read(folder) : undefined;
+      try {
+        await rename(join(this.#directory, name), folder);
+      } catch {
+        // Somebody else was faster, or does not let us.
+        continue;
+      }
+      const start = await read(folder);
       if (start !== undefined) return start;
       await this.discard({ folder });
     }
