@@ -1,5 +1,5 @@
 import type { AllocLifecycle } from '../alloc/lifecycle.js';
-import { isServing, isTerminal } from '../alloc/states.js';
+import { isServing } from '../alloc/states.js';
 import type { AllocStatus, AllocStopReport } from '../alloc/types.js';
 import type { Clock } from '../clock.js';
 import type { ReplaceResult, TimelineEntry } from './types.js';
@@ -9,10 +9,16 @@ interface Moment {
   readonly now: number;
 }
 
+/** A step that may still go on: its length is known when it ends. */
+type Step = Omit<TimelineEntry, 'ms'> & { ms: number };
+
 /** Watches both allocs of a replacement and keeps what happened when. */
 export class Timeline {
-  readonly #entries: TimelineEntry[] = [];
-  readonly #open = new Map<string, { readonly step: string; readonly since: Moment }>();
+  readonly #steps: Step[] = [];
+  /** Ends the step that an alloc is in. */
+  readonly #finish = new Map<string, () => void>();
+  /** As of the latest event, which may be told later than it happens. */
+  readonly #latest = new Map<AllocLifecycle, AllocStatus>();
   readonly #ends: (() => void)[] = [];
   #served: boolean;
   #lostAt: Moment | undefined;
@@ -21,14 +27,18 @@ export class Timeline {
   constructor(
     private readonly clock: Clock,
     private readonly previous: AllocLifecycle | undefined,
-    private readonly next: AllocLifecycle,
+    next: AllocLifecycle,
   ) {
     for (const alloc of [previous, next]) {
       if (alloc === undefined) continue;
-      this.#begin(alloc.id, alloc.state);
+      this.#latest.set(alloc, alloc.status());
+      this.#enter(alloc.status());
       this.#ends.push(
-        alloc.on('alloc:changed', () => this.#moved(alloc)),
-        alloc.on('alloc:health', () => this.#weigh()),
+        alloc.on('alloc:changed', ({ alloc: status }) => {
+          this.#enter(status);
+          this.#weigh(alloc, status);
+        }),
+        alloc.on('alloc:health', ({ alloc: status }) => this.#weigh(alloc, status)),
       );
     }
     this.#served = this.#serves();
@@ -37,15 +47,15 @@ export class Timeline {
   /** Ends the watch. */
   close(stop: AllocStopReport | undefined): Pick<ReplaceResult, 'timeline' | 'outage'> {
     for (const end of this.#ends) end();
-    for (const [id, { step, since }] of this.#open) this.#finish(id, step, since);
-    // Of what came at the same time, the steps of the stop lead to the states.
-    const timeline = [...this.#steps(stop), ...this.#entries].sort((a, b) => a.at - b.at);
+    for (const finish of this.#finish.values()) finish();
+    // Of what began at the same time, the phases of the stop lead to the states.
+    const timeline = [...this.#phases(stop), ...this.#steps].sort((a, b) => a.at - b.at);
     if (this.#lostAt === undefined) return { timeline };
     const ms = (this.#backAt?.now ?? this.clock.now()) - this.#lostAt.now;
     return { timeline, outage: { from: this.#lostAt.wall, ms } };
   }
 
-  #steps(stop: AllocStopReport | undefined): readonly TimelineEntry[] {
+  #phases(stop: AllocStopReport | undefined): readonly TimelineEntry[] {
     const id = this.previous?.id ?? '';
     const phases = stop?.tasks.flatMap((report) => report.phases) ?? [];
     return phases
@@ -53,17 +63,18 @@ export class Timeline {
       .map(({ phase, at, ms }) => ({ at, id, step: `stop: ${phase}`, ms }));
   }
 
-  #moved(alloc: AllocLifecycle): void {
-    const open = this.#open.get(alloc.id);
-    if (open !== undefined) this.#finish(alloc.id, open.step, open.since);
-    this.#open.delete(alloc.id);
-    if (isTerminal(alloc.state)) this.#finish(alloc.id, alloc.state, this.#moment());
-    else this.#begin(alloc.id, alloc.state);
-    this.#weigh();
+  #enter({ id, state, terminal }: AllocStatus): void {
+    this.#finish.get(id)?.();
+    const { wall, now } = this.#moment();
+    const step: Step = { at: wall, id, step: state, ms: 0 };
+    this.#steps.push(step);
+    // An end takes no time.
+    this.#finish.set(id, () => (step.ms = terminal ? 0 : this.clock.now() - now));
   }
 
   /** Whether service has just been lost, or has come back. The first loss and the last return count. */
-  #weigh(): void {
+  #weigh(alloc: AllocLifecycle, status: AllocStatus): void {
+    this.#latest.set(alloc, status);
     const serves = this.#serves();
     if (serves === this.#served) return;
     this.#served = serves;
@@ -75,15 +86,7 @@ export class Timeline {
   }
 
   #serves(): boolean {
-    return [this.previous, this.next].some((alloc) => alloc !== undefined && canBeReached(alloc.status(), alloc));
-  }
-
-  #begin(id: string, step: string): void {
-    this.#open.set(id, { step, since: this.#moment() });
-  }
-
-  #finish(id: string, step: string, since: Moment): void {
-    this.#entries.push({ at: since.wall, id, step, ms: this.clock.now() - since.now });
+    return [...this.#latest].some(([alloc, status]) => canBeReached(status, alloc));
   }
 
   #moment(): Moment {

@@ -98,6 +98,27 @@ describe('detach', () => {
     expect(await a.stop({ reason: 'operator' }).result).toEqual({ outcome: 'detached', tasks: [] });
   });
 
+  it('G-4: at whatever moment it comes, nothing goes on or is undone after it', async () => {
+    const seen = new Set<string>();
+    for (let turns = 0; turns < 60; turns++) {
+      const w = world();
+      const a = w.alloc('a', SERVED);
+      void outcomeOf(a.start());
+      for (let i = 0; i < turns; i++) await Promise.resolve();
+      await a.detach();
+      const { calls } = w.host;
+      await turn();
+      await w.clock.advance('1m');
+      if (a.state !== 'prestarting') expect(w.host.calls.slice(calls.length)).toEqual([]);
+      // Half of a preparation is the driver's own to undo.
+      if (a.state !== 'prestarting') expect(w.host.calls.join()).not.toContain('discard');
+      expect(w.clock.pending, `${turns} turns`).toBe(0);
+      seen.add(a.state);
+    }
+    expect([...seen]).toEqual(['prestarting', 'prepared', 'starting', 'running'].filter((state) => seen.has(state)));
+    expect(seen.size).toBeGreaterThan(2);
+  });
+
   it('G-4: a prepared one stays prepared, a running one is not stopped', async () => {
     const w = world();
     const [a, b] = [w.alloc('a'), await w.running('b', SERVED)];
@@ -183,6 +204,29 @@ describe('open', () => {
     };
     const opened = AllocLifecycle.open({ ...spec(w), tasks: [{ name: 'web', driver, spec: { version: 'a' } }] }, w.env);
     expect((await outcomeOf(opened)).error).toEqual(new Error('the engine does not answer'));
+    expect(w.clock.pending).toBe(0);
+  });
+});
+
+describe('open, cancelled', () => {
+  it('G-4: while the end of one that does not run any more is waited for', async () => {
+    const w = world();
+    await (await w.running('a')).detach();
+    w.host.die('a/web');
+    const driver = w.host.driver();
+    const recover = driver.recover.bind(driver);
+    driver.recover = async (state, call) => {
+      const handle = (await recover(state, call))!;
+      handle.wait = () => Promise.reject(new Error('the connection broke'));
+      return handle;
+    };
+    const control = new AbortController();
+    const tasks = [{ name: 'web', driver, spec: { version: 'a' } }];
+    const opened = outcomeOf(AllocLifecycle.open({ id: 'a', tasks }, w.env, { signal: control.signal }));
+    await w.clock.advance('10s');
+    expect(w.clock.pending).toBe(1);
+    control.abort(new Error('enough'));
+    expect((await opened).error).toEqual(new Error('enough'));
     expect(w.clock.pending).toBe(0);
   });
 });

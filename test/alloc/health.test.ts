@@ -185,6 +185,20 @@ describe('AL-9 with checks', () => {
     expect(await c.leftovers()).toBe(0);
   });
 
+  it('AL-9: not any more once it was told to stop', async () => {
+    const c = await checked();
+    c.host.script('a', { exitDelay: '1m' });
+    await c.start();
+    await c.clock.until(c.alloc.until('healthy'));
+    c.alloc.stop({ reason: 'operator' });
+    await c.clock.advance('100ms');
+    expect(c.alloc.state).toBe('stopping');
+    const tries = c.state.tries.length;
+    c.state.answer = false;
+    await c.clock.advance('4s');
+    expect([c.state.tries.length, c.alloc.status().health]).toEqual([tries, 'passing']);
+  });
+
   it('AL-9: after the deadline it may still become healthy', async () => {
     const c = await checked({ healthyDeadline: '20s' });
     c.state.answer = false;

@@ -191,6 +191,19 @@ describe('a stop because of a replacement', () => {
     expect(w.host.calls).toContain('signal a/web SIGTERM');
   });
 
+  it('AL-3 AL-5: a bypass while the gate is being looked at counts', async () => {
+    const w = world();
+    const a = await w.running('a', SERVED);
+    const ready = view('prepared', { reached: 'prepared' });
+    const next = scriptedPeer([ready], [ready], ['deaf']);
+    const stop = a.stop({ reason: 'replaced', after: wait(w, next) });
+    await w.clock.advance('1s');
+    expect([a.state, next.state.watched]).toEqual(['draining', 3]);
+    a.stop({ reason: 'operator' });
+    expect(await w.clock.until(stop.result)).toMatchObject({ outcome: 'stopped' });
+    expect(w.host.calls).toContain('signal a/web SIGTERM');
+  });
+
   it('AL-4 AL-8: a held one that dies by itself has failed, and the stop is over once the successor is settled', async () => {
     const w = world();
     const a = await w.running('a', SERVED);

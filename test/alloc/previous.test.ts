@@ -91,6 +91,17 @@ describe('PrevAllocWatcher', () => {
     expect([script.state.watched, left(), script.state.open]).toEqual([4, 0, 0]);
   });
 
+  it('AL-12: a feed that breaks now and then is always read again soon', async () => {
+    const breaks = Array.from({ length: 20 }, (): Step[] => [view('running'), 'throw']);
+    const script = scriptedPeer(...breaks, [view('stopped')]);
+    const { clock, done } = watch(script.peer);
+    for (let i = 0; i < breaks.length; i++) {
+      await script.next();
+      await clock.advance('100ms');
+    }
+    expect((await done).value?.outcome).toBe('ended');
+  });
+
   it('AL-12: a feed that throws at once, and synchronously, is read again', async () => {
     let tries = 0;
     const broken: AllocPeer = {

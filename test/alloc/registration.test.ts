@@ -148,6 +148,34 @@ describe('taking off', () => {
     expect(w.states('a').at(-1)).toBe('failed');
   });
 
+  it('SS-9: at whatever moment it ends while its drain is called off, it does not stay registered', async () => {
+    for (let turns = 0; turns < 60; turns++) {
+      const w = world();
+      const a = await w.running('a', { ...SERVED, shutdown: { shutdownDelay: '1m' } });
+      const stop = a.stop({ reason: 'drain' });
+      await w.clock.advance('10s');
+      void stop.cancel();
+      for (let i = 0; i < turns; i++) await Promise.resolve();
+      w.host.die('a/web');
+      const { outcome } = await w.clock.until(stop.result);
+      await w.clock.advance('1m');
+      expect([a.status().terminal, w.registered(), w.clock.pending], `${turns} turns`).toEqual([true, [], 0]);
+      if (a.state === 'stopped') expect(outcome).toBe('stopped');
+    }
+  });
+
+  it('AL-9: also after a drain that was called off had registered it again', async () => {
+    const w = world();
+    const a = await w.running('a', { ...SERVED, shutdown: { shutdownDelay: '1m' } });
+    const stop = a.stop({ reason: 'drain' });
+    await w.clock.advance('10s');
+    await stop.cancel();
+    expect(w.registered()).toEqual(['web-a-web-http']);
+    w.host.die('a/web');
+    await turn();
+    expect([a.state, w.registered()]).toEqual(['failed', []]);
+  });
+
   it('SS-3: ids contain the alloc id, so that two allocs of one service never mix', async () => {
     const w = world();
     const a = await w.running('a', SERVED);

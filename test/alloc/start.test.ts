@@ -102,6 +102,25 @@ describe('start', () => {
     expect(await w.leftovers()).toBe(0);
   });
 
+  it('AL-1: at whatever moment a discard comes while the previous ends, either it runs or it is discarded', async () => {
+    const seen = new Set<string>();
+    for (let turns = 0; turns < 40; turns++) {
+      const w = world();
+      const previous = await w.running('p');
+      const a = w.alloc('a');
+      const started = outcomeOf(a.start({ after: new PrevAllocWatcher(previous, {}, w.env) }));
+      await turn();
+      w.host.die('p/web');
+      for (let i = 0; i < turns; i++) await Promise.resolve();
+      const discarded = (await outcomeOf(a.discard())).error === undefined;
+      await started;
+      expect([a.state, w.host.running()]).toEqual(discarded ? ['discarded', []] : ['running', ['a/web']]);
+      expect(w.host.calls.includes('start a/web')).toBe(!discarded);
+      seen.add(a.state);
+    }
+    expect([...seen].toSorted()).toEqual(['discarded', 'running']);
+  });
+
   it('AL-2: the previous returns to running: rejected, still waiting', async () => {
     const w = world();
     const previous = await w.running('p', { shutdown: { shutdownDelay: '1h' } });

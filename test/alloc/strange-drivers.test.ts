@@ -61,6 +61,71 @@ describe('a driver that does not listen', () => {
     expect([w.host.remains(), w.host.calls]).toEqual([[], ['prestart a/web', 'discard a/web']]);
   });
 
+  it('G-4: who comes while a preparation is being undone is told that it ends, not the reason of the other', async () => {
+    const w = world();
+    const driver = strange(w, {
+      prestart: async (ctx) => {
+        try {
+          return await w.driver.prestart(ctx);
+        } finally {
+          await new Promise<void>((resolve) => w.clock.timer(5_000, resolve));
+        }
+      },
+    });
+    w.host.script('a', { prestart: 'hang' });
+    const a = allocOn(w, driver);
+    const control = new AbortController();
+    const first = outcomeOf(a.prestart({ signal: control.signal }));
+    await turn();
+    control.abort(new Error('enough'));
+    await turn();
+    const second = outcomeOf(a.prestart());
+    expect((await w.clock.until(first)).error).toEqual(new Error('enough'));
+    expect((await second).error).toMatchObject({ code: 'ERR_ALLOC_ENDED', details: { state: 'discarded' } });
+  });
+
+  it('AL-3: who looks while it is discarded does not take it for pruned', async () => {
+    const w = world();
+    const driver = strange(w, {
+      prestart: async (ctx) => {
+        const prepared = await w.driver.prestart(ctx);
+        const discard = prepared.discard.bind(prepared);
+        prepared.discard = async () => {
+          await discard();
+          await new Promise<void>((resolve) => w.clock.timer(5_000, resolve));
+        };
+        return prepared;
+      },
+    });
+    const a = allocOn(w, driver);
+    await a.prestart();
+    const gone = a.discard();
+    await turn();
+    expect((await a.watch()[Symbol.asyncIterator]().next()).value).toMatchObject({ seen: { state: 'prepared' } });
+    await w.clock.until(gone);
+    expect(a.state).toBe('discarded');
+  });
+
+  it('G-8: a wait that always breaks: the end is learnt from the stop, and nothing goes on', async () => {
+    const w = world();
+    const driver = strange(w, {
+      start: async (prepared, call) => {
+        const handle = await w.driver.start(prepared, call);
+        handle.wait = () => Promise.reject(new Error('the connection broke'));
+        return handle;
+      },
+    });
+    const a = allocOn(w, driver);
+    await a.start();
+    const { outcome } = await w.clock.until(a.stop({ reason: 'operator' }).result);
+    expect([outcome, a.state, a.status().tasks['web']?.phase, w.clock.pending]).toEqual([
+      'stopped',
+      'stopped',
+      'dead',
+      0,
+    ]);
+  });
+
   it('DP-1: a start that comes after it was given up is ended', async () => {
     const w = world();
     const driver = strange(w, {

@@ -48,9 +48,11 @@ describe('detach', () => {
 
   it('G-4: only the next is let go of: the previous is not stopped for it', async () => {
     const w = await under('stop-first', { script: { prestart: 'hang' } });
+    const from = w.clock.now();
     await w.b.detach();
     const result = await w.clock.until(w.done);
     expect([result.outcome, result.serving?.id, w.a.state]).toEqual(['detached', 'a', 'running']);
+    expect(w.clock.now()).toBe(from);
     expect(w.registered()).toEqual(['web-a-web-http']);
     expect(await w.leftovers()).toBe(0);
   });
