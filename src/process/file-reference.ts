@@ -1,5 +1,6 @@
 import { HandoverError } from '../errors.js';
 import type { NormalisedReference } from '../image/types.js';
+import { withoutUserinfo } from '../internal/redact.js';
 
 /** The id of a file: the hash of its content. */
 export const FILE_ID = /^sha256:[0-9a-f]{64}$/;
@@ -25,8 +26,7 @@ export function parseFileReference(reference: string): FileReference {
   const url = new URL(reference);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refused(reference, 'is not an http or https URL');
   if (url.username !== '' || url.password !== '') {
-    url.username = url.password = '';
-    throw refused(url.href, 'was given with credentials in it, which would end up in logs');
+    throw refused(reference, 'was given with credentials in it, which would end up in logs');
   }
   const fragment = url.hash;
   url.hash = '';
@@ -43,9 +43,10 @@ export function pinned(repository: string, checksum: string): string {
 }
 
 function refused(reference: string, problem: string): HandoverError<'ERR_INVALID_REFERENCE'> {
+  const shown = withoutUserinfo(reference);
   return new HandoverError(
     'ERR_INVALID_REFERENCE',
-    `${JSON.stringify(reference)} ${problem}; write http(s)://host/path, with #sha256=<64 hex digits> to pin the content`,
-    { details: { reference } },
+    `${JSON.stringify(shown)} ${problem}; write http(s)://host/path, with #sha256=<64 hex digits> to pin the content`,
+    { details: { reference: shown } },
   );
 }

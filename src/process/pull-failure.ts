@@ -36,6 +36,9 @@ const SYSTEM: Readonly<Record<string, Omit<Failure, 'problem'>>> = {
   ETIMEDOUT: UNAVAILABLE,
 };
 
+/** What Node and OpenSSL say of certificates that do not hold and of connections that do not come to be encrypted. */
+const TLS = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_|EPROTO$)/;
+
 /** Says what a caught error means for the pull. */
 export function classify(error: unknown): Failure {
   if (error instanceof Refused) return error.failure;
@@ -43,6 +46,7 @@ export function classify(error: unknown): Failure {
   const problem = error instanceof Error ? error.message : String(error);
   // What node's HTTP parser refuses is an answer that was garbled on its way.
   if (code.startsWith('HPE_')) return { reason: 'corrupt-stream', retryable: true, problem };
+  if (TLS.test(code)) return { ...UNAVAILABLE, problem };
   // Node's words for any connection that ends within an answer, closed or reset; nobody called anything off.
   if (code === 'ECONNRESET' && problem === 'aborted') {
     return { ...UNAVAILABLE, problem: 'the connection ended before the content was complete' };

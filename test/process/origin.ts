@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
+import { type ServerOptions, createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
@@ -20,23 +21,25 @@ export class Origin {
   /** Which part each request asked for, and on what condition; empty: the whole. */
   readonly parts: string[] = [];
   readonly #answers = new Map<string, Answer>();
-  readonly #server = createServer((request, response) => {
-    this.requests.push(`${request.method} ${request.url}`);
-    this.parts.push([request.headers.range, request.headers['if-range']].filter(Boolean).join(' if '));
-    const answer = this.#answers.get(request.url ?? '');
-    if (answer === undefined) response.writeHead(404).end('nothing here');
-    else answer(request, response);
-  });
+  readonly #server: ReturnType<typeof createServer>;
+  readonly #scheme: string;
 
-  static async open(): Promise<Origin> {
-    const origin = new Origin();
+  private constructor(tls: ServerOptions | undefined) {
+    const answer: Answer = (request, response) => this.#answer(request, response);
+    this.#server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
+    this.#scheme = tls === undefined ? 'http' : 'https';
+  }
+
+  /** @param tls - key and certificate; without them it speaks plain HTTP */
+  static async open(tls?: ServerOptions): Promise<Origin> {
+    const origin = new Origin(tls);
     origin.#server.listen(0, '127.0.0.1');
     await once(origin.#server, 'listening');
     return origin;
   }
 
   url(path: string): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${path}`;
+    return `${this.#scheme}://127.0.0.1:${(this.#server.address() as AddressInfo).port}${path}`;
   }
 
   /** @returns the URL */
@@ -92,5 +95,13 @@ export class Origin {
     this.#server.closeAllConnections();
     this.#server.close();
     await once(this.#server, 'close');
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    this.requests.push(`${request.method} ${request.url}`);
+    this.parts.push([request.headers.range, request.headers['if-range']].filter(Boolean).join(' if '));
+    const answer = this.#answers.get(request.url ?? '');
+    if (answer === undefined) response.writeHead(404).end('nothing here');
+    else answer(request, response);
   }
 }
