@@ -1,5 +1,6 @@
 import { HandoverError } from '../errors.js';
 import type { NormalisedReference } from '../image/types.js';
+import { withoutUserinfo } from '../internal/redact.js';
 
 /**
  * A reference to an image in a registry, taken apart by the grammar of the distribution project
@@ -126,7 +127,8 @@ function checkName(text: string, host: string, path: string, name: string): void
 }
 
 function invalid(reference: string, problem: string): HandoverError<'ERR_INVALID_REFERENCE'> {
-  return new HandoverError('ERR_INVALID_REFERENCE', `"${reference}" is not an image reference: ${problem}`, {
-    details: { reference },
+  const message = `"${reference}" is not an image reference: ${problem}`;
+  return new HandoverError('ERR_INVALID_REFERENCE', withoutUserinfo(message), {
+    details: { reference: withoutUserinfo(reference) },
   });
 }
