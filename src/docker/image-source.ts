@@ -177,16 +177,25 @@ interface StreamedErrorJson {
   readonly errorDetail?: { readonly message?: string; readonly code?: number };
 }
 
-/** Reads a pull's stream to its end. Its clean end proves nothing but that no error was told (IC-11). */
+/** With one of these an engine says that a pull has succeeded: `Digest: sha256:…`, `Status: Image is up to date …`. */
+const SUCCESS = /^(Digest|Status): /;
+
+/**
+ * Reads a pull's stream to its end. A clean end without a word of success is none: what is there under the name may be
+ * an older image (IC-11).
+ */
 async function follow(body: Readable, onLine: (line: JsonObject) => void): Promise<void> {
+  let succeeded = false;
   const lines = new JsonLines((line) => {
     const { error, errorDetail } = line as StreamedErrorJson;
     const message = errorDetail?.message ?? error;
     if (message !== undefined) throw new StreamedError(message, errorDetail?.code);
+    succeeded ||= typeof line['status'] === 'string' && SUCCESS.test(line['status']);
     onLine(line);
   });
   for await (const chunk of body) lines.push(chunk as Buffer);
   lines.end();
+  if (!succeeded) throw new CorruptStream('the stream ended without a word of success');
 }
 
 function toPullError(text: string, error: unknown, lastLine: string): PullError {

@@ -38,6 +38,8 @@ async function fetchFailing(
   return { error, told };
 }
 
+/** With it an engine says that the pull has succeeded. */
+const SUCCESS = '{"status":"Status: Downloaded newer image for redis:7"}\r\n';
 const LINES = ['{"status":"Pulling from library/redis","id":"7"}\r\n', '{"status":"Pulling fs layer","id":"a"}\r\n'];
 
 describe('find', () => {
@@ -142,7 +144,7 @@ describe('fetch', () => {
     { reference: '[::1]:5000/a', query: 'fromImage=%5B%3A%3A1%5D%3A5000%2Fa&tag=latest' },
     { reference: `golang:1.4.2@${DIGEST}`, query: `fromImage=golang&tag=${encodeURIComponent(DIGEST)}` },
   ])('case C20, C22 the request for $reference', async ({ reference, query }) => {
-    const source = await start(chunks(...LINES));
+    const source = await start(chunks(...LINES, SUCCESS));
     await source.fetch(reference, { onProgress: () => {} });
     expect(server.calls).toEqual([`POST /images/create?${query}`]);
     expect(server.bodies).toEqual(['']);
@@ -156,7 +158,7 @@ describe('fetch', () => {
   });
 
   it('case C23 an image id is never pulled', async () => {
-    const source = await start(chunks(...LINES));
+    const source = await start(chunks(...LINES, SUCCESS));
     const { error } = await fetchFailing(source, ID);
     expect(isHandoverError(error, 'ERR_INVALID_REFERENCE')).toBe(true);
     expect(server.calls).toEqual([]);
@@ -167,7 +169,7 @@ describe('fetch', () => {
     const source = await start(async (response) => {
       response.writeHead(200).write(LINES[0]);
       await more.promise;
-      response.end(LINES[1]);
+      response.end(`${LINES[1]!}${SUCCESS}`);
     });
     const steps: string[] = [];
     const begun = deferred();
@@ -183,7 +185,7 @@ describe('fetch', () => {
     steps.push('second half');
     more.resolve();
     await done;
-    expect(steps).toEqual(['line', 'second half', 'line', 'done']);
+    expect(steps).toEqual(['line', 'second half', 'line', 'line', 'done']);
   });
 
   it.each([
@@ -255,6 +257,13 @@ describe('fetch', () => {
     },
   );
 
+  it('IC-11 a clean end without a word of success is none: an older image may be there under the name', async () => {
+    const source = await start(chunks(...LINES));
+    const { error } = await fetchFailing(source);
+    expect(error).toMatchObject({ details: { reason: 'corrupt-stream' }, retryable: true });
+    expect((error as Error).message).toContain('a: Pulling fs layer');
+  });
+
   it('case C4 a page in the middle of the stream: corrupt, the socket is ended', async () => {
     const source = await start((response) => {
       response.writeHead(200).write(LINES.join(''));
@@ -322,7 +331,7 @@ describe('fetch', () => {
       await go.promise;
       response.writeHead(200).write(LINES[0]);
       await begun.promise;
-      response.end(LINES[1]);
+      response.end(`${LINES[1]!}${SUCCESS}`);
     });
     const source = dockerImages(new Docker({ socketPath: server.socketPath }), { clock });
     const fetching = source.fetch('redis:7', { onProgress: () => begun.resolve() });
@@ -338,7 +347,7 @@ describe('fetch', () => {
     { platform: 'linux/arm64', reason: 'no-platform' },
   ])('case C17 the engine brings linux/amd64 for $platform: $reason', async ({ platform, reason }) => {
     const source = await start((response, request) =>
-      request.method === 'POST' ? chunks(...LINES)(response, request) : json(200, INSPECT)(response, request),
+      request.method === 'POST' ? chunks(...LINES, SUCCESS)(response, request) : json(200, INSPECT)(response, request),
     );
     const error: unknown = await source
       .fetch('redis:7', { platform, onProgress: () => {} })

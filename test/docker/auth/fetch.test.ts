@@ -21,7 +21,9 @@ async function seeing(answer: Answer): Promise<Seen> {
   return { source: dockerImages(new Docker({ socketPath: server.socketPath })), requests };
 }
 
-const DONE = chunks('{"status":"Pulling from app","id":"v1"}\r\n');
+const DONE = chunks(
+  '{"status":"Pulling from app","id":"v1"}\r\n{"status":"Status: Image is up to date for app:v1"}\r\n',
+);
 const onProgress = (): void => {};
 const REFERENCE = 'ghcr.io/team/app:v1';
 
