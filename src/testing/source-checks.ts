@@ -7,13 +7,14 @@ import type { Check } from './suite-runner.js';
 const REASON = new Error('called off by the suite');
 
 /** Checks of an artifact source; those with hooks only when the hooks are there. */
-export function sourceChecks({ alias, hanging }: ArtifactSourceSuite): readonly Check<SourceBench>[] {
+export function sourceChecks({ alias, hanging, broken }: ArtifactSourceSuite): readonly Check<SourceBench>[] {
   return [
     ...REFERENCE_CHECKS,
     ...FETCH_CHECKS,
     ...REMOVAL_CHECKS,
     ...(alias === undefined ? [] : [aliased(alias)]),
     ...(hanging === undefined ? [] : [aborted(hanging)]),
+    ...(broken === undefined ? [] : [mended(broken)]),
   ];
 }
 
@@ -130,6 +131,15 @@ const FETCH_CHECKS: readonly Check<SourceBench>[] = [
       assert.notEqual(foundA.id, foundB.id);
     },
   ],
+  [
+    'IC-3 case C6 one reference, fetched twice at the same time, is one content',
+    async (bench) => {
+      const reference = await bench.publish('a', 'v1');
+      const [first, second] = await Promise.all([bench.bring(reference), bench.bring(reference)]);
+      assert.equal(first.id, second.id);
+      assert.equal((await bench.ids()).filter((id) => id === first.id).length, 1);
+    },
+  ],
 ];
 
 const REMOVAL_CHECKS: readonly Check<SourceBench>[] = [
@@ -199,6 +209,23 @@ function aborted(hanging: () => Promise<string>): Check<SourceBench> {
       await assert.rejects(fetch, REASON);
       assert.equal(await bench.find(reference), undefined);
       assert.ok(!(await bench.references()).includes(bench.source.normalise(reference).key));
+    },
+  ];
+}
+
+function mended(broken: NonNullable<ArtifactSourceSuite['broken']>): Check<SourceBench> {
+  return [
+    'IC-10 case C15 a fetch that breaks off is worth another try, leaves nothing half there, and the next one brings the whole',
+    async (bench) => {
+      const { reference, mend } = await broken();
+      await assert.rejects(
+        bench.fetch(reference),
+        (error) => isHandoverError(error, 'ERR_PULL_FAILED') && error.retryable,
+      );
+      assert.equal(await bench.find(reference), undefined);
+      assert.ok(!(await bench.references()).includes(bench.source.normalise(reference).key));
+      await mend();
+      assert.ok((await bench.bring(reference)).references.includes(bench.source.normalise(reference).key));
     },
   ];
 }

@@ -23,6 +23,8 @@ export type ArtifactSourceSuite = {
     alias: (reference: string, name: string) => Promise<string>;
     /** A reference whose fetch begins, tells progress, and goes on until it is aborted. */
     hanging: () => Promise<string>;
+    /** A reference whose fetch breaks off in the middle, for a reason that may pass, until `mend()` was called. */
+    broken: () => Promise<{ readonly reference: string; readonly mend: () => Promise<void> }>;
     /** Waits for the promise, and moves time for it if the source runs by a fake clock. Default: only waits. */
     settle: <T>(promise: Promise<T>) => Promise<T>;
   }>;

@@ -27,4 +27,8 @@ describeArtifactSource('docker, on a fake engine', {
     engine.fault({ method: 'POST', path: /images\/create/ }, { silentAfter: 100 });
     return publish('hanging', 'never comes');
   },
+  broken: async () => {
+    engine.fault({ method: 'POST', path: /images\/create/ }, { cutAfter: 100 });
+    return { reference: await publish('broken', 'comes at last'), mend: async () => undefined };
+  },
 });

@@ -282,5 +282,10 @@ engineSuite('dockerImages on a real engine: conformance', (engine) => {
       const registry = await engine.registryProxy({ silentAfterBytes: 300_000 });
       return registry.ref(image.name, 'v1');
     },
+    broken: async () => {
+      const image = await engine.pushImage({ name: uniqueName('broken'), tag: 'v1', paddingMb: 1 });
+      const registry = await engine.registryProxy({ cutAfterBytes: 300_000 });
+      return { reference: registry.ref(image.name, 'v1'), mend: async () => registry.set({}) };
+    },
   });
 });
