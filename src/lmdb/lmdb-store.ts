@@ -94,7 +94,6 @@ class LmdbStore implements StateStore, AsyncDisposable {
   async batch(ops: readonly StoreOp[]): Promise<void> {
     this.#refuseClosed();
     const changes = readOps(ops);
-    if (changes.length === 0) return;
     const writing = this.database.batch(() => this.#apply(changes));
     this.#written = writing.catch(() => undefined);
     try {
@@ -108,10 +107,14 @@ class LmdbStore implements StateStore, AsyncDisposable {
     this.#refuseClosed();
     // One byte less than a key may have: LMDB takes no longer bounds, and the end has one more.
     const start = keyBytes(readText(prefix, 'prefix')).subarray(0, MAX_KEY_BYTES - 1);
-    const found = this.database.getRange({ start, end: Buffer.concat([start, AFTER_TEXT]) });
-    return Array.from(found, ({ key, value }) => readRecord(this.path, key, value))
-      .filter(([key]) => key.startsWith(prefix))
-      .map(([key, json]) => [key, JSON.parse(json)] as const);
+    try {
+      const found = this.database.getRange({ start, end: Buffer.concat([start, AFTER_TEXT]) });
+      return Array.from(found, ({ key, value }) => readRecord(this.path, key, value))
+        .filter(([key]) => key.startsWith(prefix))
+        .map(([key, json]) => [key, JSON.parse(json)] as const);
+    } catch (error) {
+      throw storeError(this.path, 'read', error);
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -16,6 +16,9 @@ const NODE = 8;
 const BIG_VALUE = 24;
 /** The root of a tree without entries. */
 const NO_PAGE = 2n ** 64n - 1n;
+/** Flags of the tree of free pages: its keys are numbers; single file and overlapping sync, which change no page. */
+const INTEGER_KEYS = 0x8;
+const HARMLESS = 0x5000;
 const KIND = { branch: 1, leaf: 2, overflow: 4, meta: 8 } as const;
 
 interface Tree {
@@ -102,7 +105,10 @@ function readMeta(bytes: Buffer): Meta {
   if (version !== VERSION) throw new Damage(`it has LMDB’s data version ${version}, and only ${VERSION} is known`);
   const lastPage = Number(bytes.readBigUInt64LE(144));
   const mapSize = Number(bytes.readBigUInt64LE(40));
-  if ((lastPage + 1) * pageSize > mapSize) throw new Damage('its head is damaged');
+  const [ofFree, ofMain] = [bytes.readUInt16LE(52) & ~HARMLESS, bytes.readUInt16LE(100)];
+  if ((lastPage + 1) * pageSize > mapSize || ofFree !== INTEGER_KEYS || ofMain !== 0) {
+    throw new Damage('its head is damaged, or was made with other settings');
+  }
   return {
     pageSize,
     lastPage,

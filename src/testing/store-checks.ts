@@ -61,6 +61,11 @@ const LIST_CHECKS: readonly Check<StoreBench>[] = [
     async (bench) => {
       await bench.put({ a: 1 });
       for (const length of [1977, 1978, 1979, 5000]) assert.deepEqual(await bench.store.list('x'.repeat(length)), []);
+      const most = bench.key('k'.repeat(1977 - bench.key('').length));
+      await bench.store.batch(['a', 'b'].map((end) => ({ put: most + end, value: end })));
+      assert.equal((await bench.store.list(most)).length, 2);
+      assert.deepEqual(await bench.store.list(`${most}b`), [[`${most}b`, 'b']]);
+      assert.deepEqual(await bench.store.list(`${most}bx`), []);
     },
   ],
   [

@@ -1,5 +1,5 @@
 import { readFile, readdir, stat, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { open } from 'lmdb';
 import { describe, expect, it } from 'vitest';
 import { lmdbStore } from 'handover/lmdb';
@@ -43,11 +43,14 @@ async function written(entries = 3): Promise<string> {
 
 async function expectCorrupt(at: string, message: string | RegExp): Promise<void> {
   const before = await content(at);
-  const error: unknown = await lmdbStore({ path: at }).catch((reason: unknown) => reason);
-  expect(error).toMatchObject({ code: 'ERR_STORE_CORRUPT', details: { path: at }, retryable: false });
-  expect((error as Error).message).toMatch(message);
-  expect((error as Error).message).toContain('Nothing of it was changed');
-  expect(await content(at)).toEqual(before);
+  // Twice: the first attempt must not leave it open.
+  for (let attempts = 0; attempts < 2; attempts++) {
+    const error: unknown = await lmdbStore({ path: at }).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'ERR_STORE_CORRUPT', details: { path: at }, retryable: false });
+    expect((error as Error).message).toMatch(message);
+    expect((error as Error).message).toContain('Nothing of it was changed');
+    expect(await content(at)).toEqual(before);
+  }
 }
 
 describe('lmdbStore', () => {
@@ -84,9 +87,9 @@ describe('lmdbStore', () => {
 
   it('ST-1 a relative path is what it was when the store was opened', async () => {
     const at = await path();
-    const store = await openStore(join('.', process.cwd() === '/' ? at.slice(1) : `${'../'.repeat(40)}${at}`));
-    await expect(lmdbStore({ path: at })).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED', details: { path: at } });
-    await store.batch([{ put: 'a', value: 1 }]);
+    const there = relative(process.cwd(), at);
+    await openStore(there);
+    await expect(lmdbStore({ path: there })).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED', details: { path: at } });
   });
 });
 
@@ -101,6 +104,18 @@ describe('closing', () => {
     expect(await (await openStore(at)).list('')).toHaveLength(20);
     await writing;
     await store[Symbol.asyncDispose]();
+  });
+
+  it('ST-1 the lock is held until everything is written', async () => {
+    const at = await path();
+    const store = await openStore(at);
+    const text = 'x'.repeat(300_000);
+    const writing = Promise.all(Array.from({ length: 50 }, (_, i) => store.batch([{ put: `${i}`, value: text }])));
+    const closing = store[Symbol.asyncDispose]();
+    const next = await openStore(at).catch((error: unknown) => error);
+    if (next instanceof Error) expect(next).toMatchObject({ code: 'ERR_STORE_LOCKED' });
+    else expect(await (next as LmdbStore).list('')).toHaveLength(50);
+    await Promise.all([writing, closing]);
   });
 
   it('ST-1 a closed store is ERR_CLOSED', async () => {
