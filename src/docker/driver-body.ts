@@ -9,18 +9,42 @@ import type { DockerSpec } from './spec.js';
  */
 export function createBody(spec: DockerSpec, runnable: string, labels: Labels): object {
   const ports = Object.values(spec.ports ?? {});
-  const ours = {
+  const ours: Json = {
     ...(spec.command === undefined ? {} : { Cmd: spec.command }),
     ...(spec.env === undefined ? {} : { Env: Object.entries(spec.env).map(([key, value]) => `${key}=${value}`) }),
     ExposedPorts: Object.fromEntries(ports.map(({ container }) => [`${container}/tcp`, {}])),
     HostConfig: {
       RestartPolicy: { Name: 'no' },
-      PortBindings: Object.fromEntries(
-        ports.map(({ container, host }) => [`${container}/tcp`, [{ HostPort: host === undefined ? '' : `${host}` }]]),
-      ),
+      PortBindings: bindingsOf(spec),
     },
   };
   return merge(merge(ours, spec.create ?? {}), { Image: runnable, Labels: labels });
+}
+
+/**
+ * The ports of the host that the engine is asked for by number, raw options included: `8080/tcp`. A range leaves the
+ * choice to the engine, as no number and 0 do.
+ */
+export function fixedPorts(spec: DockerSpec): readonly string[] {
+  const host = spec.create?.['HostConfig'] as { readonly PortBindings?: Json | null } | null | undefined;
+  const bindings = { ...bindingsOf(spec), ...host?.PortBindings };
+  const fixed = Object.entries(bindings).flatMap(([port, list]) => {
+    const protocol = port.split('/')[1] ?? 'tcp';
+    const numbers = (Array.isArray(list) ? list : []).map((binding) => (binding as Binding | null)?.HostPort ?? '');
+    return numbers.filter((text) => Number(text) > 0).map((text) => `${Number(text)}/${protocol}`);
+  });
+  return [...new Set(fixed)];
+}
+
+interface Binding {
+  readonly HostPort?: string;
+}
+
+function bindingsOf({ ports = {} }: DockerSpec): Readonly<Record<string, readonly Binding[]>> {
+  const all = Object.values(ports);
+  return Object.fromEntries(
+    all.map(({ container, host }) => [`${container}/tcp`, [{ HostPort: host === undefined ? '' : `${host}` }]]),
+  );
 }
 
 type Json = Readonly<Record<string, unknown>>;

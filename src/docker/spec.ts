@@ -3,6 +3,7 @@ import type { Opt } from '../call.js';
 import type { ExclusiveResource } from '../driver/driver.js';
 import type { PullPolicy } from '../image/types.js';
 import { parseOptions, text } from '../options.js';
+import { fixedPorts } from './driver-body.js';
 
 /** A port of a container. */
 export interface DockerPort {
@@ -35,7 +36,8 @@ export type DockerSpec = {
   ports: Readonly<Record<string, DockerPort>>;
   /**
    * The engine's own create options, as they are; where both say something, these win over the fields above, key by
-   * key. Labels are merged, and the ones the driver finds its containers by stay its own.
+   * key. Labels are merged, and the ones the driver finds its containers by stay its own. Refused are `Image`, and in
+   * `HostConfig` a `RestartPolicy` other than `no` and `AutoRemove`: the life of the container is the driver's (DP-8).
    */
   create: Readonly<Record<string, unknown>>;
 }>;
@@ -62,6 +64,27 @@ const name = v.pipe(
 
 const variable = v.pipe(text, v.regex(/^[^=\0]+$/, 'must not contain "="'));
 
+/** What would take the container's life out of the driver's hands, and the leased content away (DP-6, DP-8). */
+const create = v.pipe(
+  v.looseObject({
+    HostConfig: v.nullish(
+      v.looseObject({
+        RestartPolicy: v.nullish(
+          v.looseObject({
+            Name: v.nullish(
+              v.picklist(['', 'no'], 'must be no, or left out: an engine that starts it again undoes its stop (DP-8)'),
+            ),
+          }),
+        ),
+        AutoRemove: v.nullish(
+          v.literal(false, 'must be left out: how the container ended would be gone with it (DP-8)'),
+        ),
+      }),
+    ),
+  }),
+  v.check((raw) => !('Image' in raw), 'must not set Image: the driver creates from the leased `image` (DP-6)'),
+);
+
 const schema = v.strictObject({
   image: text,
   name: v.optional(name),
@@ -71,15 +94,7 @@ const schema = v.strictObject({
     v.picklist(['if-absent', 'always', 'never', 'if-stale'], 'must be one of if-absent, always, never, if-stale'),
   ),
   ports: v.optional(ports),
-  create: v.optional(
-    v.pipe(
-      v.record(v.string(), v.unknown()),
-      v.check(
-        (create) => !('Image' in create),
-        'must not set Image: the driver creates from the leased `image` (DP-6)',
-      ),
-    ),
-  ),
+  create: v.optional(create),
 });
 
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the field */
@@ -89,10 +104,9 @@ export function parseSpec(input: unknown): DockerSpec {
 
 /** What only one container at a time can hold, both not before its start (DP-7). */
 export function exclusiveOf(spec: DockerSpec): readonly ExclusiveResource[] {
-  const fixed = Object.values(spec.ports ?? {}).flatMap(({ host }) => (host === undefined ? [] : [host]));
   const held = { scope: 'host', needed: 'start' } as const;
   return [
-    ...fixed.map((host) => ({ kind: 'port', key: `${host}/tcp`, ...held }) as const),
+    ...fixedPorts(spec).map((key) => ({ kind: 'port', key, ...held }) as const),
     ...(spec.name === undefined ? [] : [{ kind: 'name', key: spec.name, ...held } as const]),
   ];
 }

@@ -85,13 +85,13 @@ describe('the engine calls of a task that goes well', () => {
     const create = {
       Hostname: 'h',
       Labels: { mine: '1', 'handover.hash': 'forged' },
-      HostConfig: { Binds: ['data:/data'], RestartPolicy: { Name: 'always' } },
+      HostConfig: { Binds: ['data:/data'], Memory: 1_000 },
     };
     await b.driver.prestart(b.ask('a', { ports: { http: { container: 80 } }, create }));
     expect(b.engine.containers[0]?.body).toMatchObject({
       Hostname: 'h',
       Labels: { mine: '1', 'handover.hash': 'hash-1' },
-      HostConfig: { Binds: ['data:/data'], RestartPolicy: { Name: 'always' }, PortBindings: { '80/tcp': [{}] } },
+      HostConfig: { ...create.HostConfig, RestartPolicy: { Name: 'no' }, PortBindings: { '80/tcp': [{}] } },
     });
   });
 
@@ -126,6 +126,11 @@ describe('specs', () => {
     [{ image: 'a', ports: { http: { container: 80, host: 65_536 } } }, 'ports.http.host'],
     [{ image: 'a', ports: { a: { container: 80 }, b: { container: 80 } } }, 'ports'],
     [{ image: 'a', create: { Image: 'b' } }, 'create'],
+    [
+      { image: 'a', create: { HostConfig: { RestartPolicy: { Name: 'always' } } } },
+      'create.HostConfig.RestartPolicy.Name',
+    ],
+    [{ image: 'a', create: { HostConfig: { AutoRemove: true } } }, 'create.HostConfig.AutoRemove'],
     ['image', '(options)'],
   ])('G-2 %j is refused by the path %s', async (spec, path) => {
     const { parse } = await driver();
@@ -140,6 +145,38 @@ describe('specs', () => {
       { kind: 'name', key: 'web', scope: 'host', needed: 'start' },
     ]);
     expect(d.exclusive({ image: 'app' })).toEqual([]);
+  });
+
+  it('DP-7 host ports of the raw options are exclusive too, as the engine will bind them', async () => {
+    const d = await driver();
+    const spec = d.parse({
+      image: 'app',
+      ports: { http: { container: 80, host: 8080 }, admin: { container: 81, host: 8081 } },
+      create: {
+        HostConfig: {
+          PortBindings: {
+            '81/tcp': [{ HostPort: '9081' }],
+            '53/udp': [
+              { HostIp: '127.0.0.1', HostPort: '53' },
+              { HostIp: '::1', HostPort: '53' },
+            ],
+            '82/tcp': [{ HostPort: '' }, { HostPort: '0' }, { HostPort: '7000-7010' }, {}],
+            '83': [{ HostPort: '9083' }],
+            '84/tcp': null,
+          },
+        },
+      },
+    });
+    expect(d.exclusive(spec).map(({ key }) => key)).toEqual(['9083/tcp', '8080/tcp', '9081/tcp', '53/udp']);
+  });
+
+  it.each([
+    { HostConfig: null },
+    { HostConfig: { RestartPolicy: null, AutoRemove: false } },
+    { HostConfig: { RestartPolicy: { Name: 'no' } } },
+    { HostConfig: { RestartPolicy: { Name: '' } } },
+  ])('raw options that leave its life to the driver are taken as they are: %j', async (create) => {
+    expect((await driver()).parse({ image: 'a', create })).toEqual({ image: 'a', create });
   });
 
   it('G-2 the constructor names the option at fault', async () => {
