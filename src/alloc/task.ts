@@ -73,7 +73,7 @@ export class AllocTaskRunner {
       if (!signal.aborted) throw this.#failed('ERR_PRESTART_FAILED', 'could not be prepared', error);
     }
     if (!signal.aborted) return;
-    if (!this.ports.life.aborted) await this.discard();
+    await this.discard();
     throw signal.reason;
   }
 
@@ -121,7 +121,7 @@ export class AllocTaskRunner {
     }
   }
 
-  /** Undoes the preparation. What cannot be confirmed is tried on in the background (DP-1). */
+  /** Undoes the preparation, unless the alloc was let go of. What cannot be confirmed is tried on in the background (DP-1). */
   async discard(): Promise<void> {
     const prepared = this.#prepared;
     if (prepared === undefined) return;
