@@ -25,12 +25,15 @@ export interface Whereabouts extends Identity {
 
 export interface Seen {
   readonly startedAt: number;
+  /** The number of its process group. */
+  readonly group: number;
   /** It has ended, and its parent has not asked for its exit yet. */
   readonly zombie: boolean;
 }
 
 /** From `proc(5)`: the fields after the name in parentheses, which may itself contain spaces and parentheses. */
 const STATE = 0;
+const GROUP = 2;
 const START_TIME = 19;
 
 /** What runs under a number now; `undefined`: nothing. */
@@ -47,18 +50,23 @@ function lookInProc(pid: number): Seen | undefined {
     throw error;
   }
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return { startedAt: Number(fields[START_TIME]), zombie: fields[STATE] === 'Z' || fields[STATE] === 'X' };
+  return {
+    startedAt: Number(fields[START_TIME]),
+    group: Number(fields[GROUP]),
+    zombie: fields[STATE] === 'Z' || fields[STATE] === 'X',
+  };
 }
 
 function askPs(pid: number): Seen | undefined {
-  const { stdout, error } = spawnSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
+  const { stdout, error } = spawnSync('ps', ['-o', 'state=,pgid=,lstart=', '-p', String(pid)], {
     encoding: 'utf8',
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
   });
   if (error !== undefined) throw error;
-  const match = /^\s*(\S+)\s+(.+?)\s*$/.exec(stdout);
+  const match = /^\s*(\S+)\s+(\d+)\s+(.+?)\s*$/.exec(stdout);
   if (match === null) return undefined;
-  return { startedAt: Date.parse(match[2] ?? ''), zombie: match[1]?.startsWith('Z') === true };
+  const [, state = '', group, started = ''] = match;
+  return { startedAt: Date.parse(started), group: Number(group), zombie: state.startsWith('Z') };
 }
 
 /**
@@ -71,12 +79,16 @@ export function identify(pid: number): Identity {
   return { pid, startedAt: seen.startedAt };
 }
 
-/** Of this very process. Off Linux there are no namespaces, and a host is known by its name only. */
+/** The host, since it was last booted; hexadecimal. Off Linux a host is known by its name only. */
+export function bootId(): string {
+  const boot = platform === 'linux' ? readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim() : hostname();
+  return createHash('sha256').update(boot).digest('hex').slice(0, 16);
+}
+
+/** Of this very process. Off Linux there are no namespaces. */
 export function whereabouts(): Whereabouts {
-  const linux = platform === 'linux';
-  const boot = linux ? readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim() : hostname();
-  const namespace = linux ? readlinkSync('/proc/self/ns/pid').replaceAll(/\D/g, '') : '0';
-  return { ...identify(process.pid), boot: createHash('sha256').update(boot).digest('hex').slice(0, 16), namespace };
+  const namespace = platform === 'linux' ? readlinkSync('/proc/self/ns/pid').replaceAll(/\D/g, '') : '0';
+  return { ...identify(process.pid), boot: bootId(), namespace };
 }
 
 /** Whether exactly this process runs. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
@@ -8,10 +9,11 @@ import { prestartOnce } from '../driver/prestart-once.js';
 import { UndoStack } from '../driver/undo-stack.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError, invalidOption } from '../errors.js';
+import { bootId } from '../internal/process-identity.js';
 import { parseOptions, text } from '../options.js';
 import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
-import { signalGroup } from './identity.js';
-import { launch } from './launch.js';
+import { type Run, killSurvivors } from './identity.js';
+import { type Launched, launch } from './launch.js';
 import { PreparedProcess, type ProcessPrepared } from './prepared.js';
 import { type ArtifactLeases, prepare } from './prestart.js';
 import { type ProcessSpec, exclusiveOf, parseSpec } from './spec.js';
@@ -105,17 +107,17 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     signal?.throwIfAborted();
     const own = await ready(prepared);
     const { folder, record } = own;
-    const { identity, exit } = await launch(own.spec, folder.path, this.#clock).catch((cause: unknown) => {
-      throw startFailed(record, `did not start: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
-    });
+    const intent: Run = { mark: randomUUID(), boot: bootId() };
+    const { identity, exit } = await this.#launch(own, intent);
+    const run = { ...intent, process: identity };
     try {
-      const started = { ...record, process: identity };
+      const started = { ...record, run };
       await folder.write(started);
       signal?.throwIfAborted();
       own.started = true;
-      return this.#handle(folder, started, exit);
+      return this.#handle(folder, started, run, exit);
     } catch (error) {
-      signalGroup(identity, 'SIGKILL');
+      killSurvivors(run);
       await exit.wait(undefined);
       throw error;
     }
@@ -125,30 +127,41 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     call.signal?.throwIfAborted();
     const [allocId = '', task = ''] = call.owner.split('/');
     const folder = new TaskFolder(this.#directory, allocId, task);
-    const record = await folder.read();
-    if (record?.process === undefined || !isDeepStrictEqual(stateOf(folder, record), state)) return undefined;
+    const record = await folder.find();
+    if (record?.run?.process === undefined || !isDeepStrictEqual(stateOf(folder, record), state)) return undefined;
     const known = this.#handles.get(call.owner);
     if (known !== undefined && isDeepStrictEqual(known.state, state)) return known;
-    const { content, process } = record;
+    const { content, run } = record;
     if (content !== undefined) {
       await this.#artifacts?.adopt({ owner: call.owner, reference: content.reference, imageId: content.id }, call);
     }
-    return this.#handle(folder, record, new StrangerExit(process, this.#clock));
+    if ((await folder.read())?.run?.process === undefined) await folder.write(record);
+    return this.#handle(folder, record, run, new StrangerExit(run, this.#clock));
   }
 
   async list(call: Call): Promise<readonly ListedTask<ProcessState>[]> {
     call.signal?.throwIfAborted();
     const folders = await taskFolders(this.#directory);
-    const listed = await Promise.all(folders.map(async (folder) => ({ folder, record: await folder.read() })));
+    const listed = await Promise.all(folders.map(async (folder) => ({ folder, record: await folder.find() })));
     return listed.flatMap(({ folder, record }) => {
       if (record === undefined) return [];
-      const { allocId, task, specHash, process } = record;
-      return [{ allocId, task, specHash, state: stateOf(folder, record), started: process !== undefined }];
+      const { allocId, task, specHash, run } = record;
+      return [{ allocId, task, specHash, state: stateOf(folder, record), started: run?.process !== undefined }];
     });
   }
 
-  #handle(folder: TaskFolder, record: TaskRecord, exit: TaskExit): ProcessHandle {
-    const handle = new ProcessHandle(this.name, folder, record, exit, async () => {
+  /** The intent is on disk first: should this process be killed before the start is on record, it is found by the mark (DP-2). */
+  async #launch({ folder, record, spec }: PreparedProcess, intent: Run): Promise<Launched> {
+    try {
+      await folder.write({ ...record, run: intent });
+      return await launch(spec, folder.path, intent.mark, this.#clock);
+    } catch (cause) {
+      throw startFailed(record, `did not start: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    }
+  }
+
+  #handle(folder: TaskFolder, record: TaskRecord, run: Run, exit: TaskExit): ProcessHandle {
+    const handle = new ProcessHandle(this.name, folder, record, run, exit, async () => {
       if (this.#handles.get(handle.id) === handle) this.#handles.delete(handle.id);
       await this.#artifacts?.release(handle.id);
     });

@@ -4,7 +4,7 @@ import type { Call } from '../call.js';
 import type { TaskHandle } from '../driver/driver.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import type { ExitResult } from '../shutdown/types.js';
-import { killSurvivors, signalGroup } from './identity.js';
+import { type Run, killSurvivors, signalGroup } from './identity.js';
 import type { TaskExit } from './task-exit.js';
 import type { TaskFolder, TaskRecord } from './task-folder.js';
 
@@ -21,8 +21,8 @@ export interface ProcessState {
 }
 
 /** The state of what a folder holds. */
-export function stateOf(folder: TaskFolder, { process, content }: TaskRecord): ProcessState {
-  const { pid, startedAt } = process ?? { pid: 0, startedAt: 0 };
+export function stateOf(folder: TaskFolder, { run, content }: TaskRecord): ProcessState {
+  const { pid, startedAt } = run?.process ?? { pid: 0, startedAt: 0 };
   const artifact = content === undefined ? {} : { reference: content.reference, artifactId: content.id };
   return { pid, startedAt, directory: folder.path, ...artifact };
 }
@@ -44,6 +44,7 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
     private readonly driver: string,
     private readonly folder: TaskFolder,
     record: TaskRecord,
+    private readonly run: Run,
     private readonly exit: TaskExit,
     private readonly letGo: () => Promise<void>,
   ) {
@@ -81,7 +82,7 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
     call.signal?.throwIfAborted();
     if (this.#destroyed) return;
     if (this.exit.running) throw this.#failed('destroy', `${this.id} still runs; stop it before it is destroyed`);
-    this.#guard('destroy', () => killSurvivors(this.state));
+    this.#guard('destroy', () => killSurvivors(this.run));
     // The owner may have been prepared anew in the meantime: then the folder and the lease are the new one's.
     const record = await this.folder.read();
     if (record === undefined || isDeepStrictEqual(stateOf(this.folder, record), this.state)) {
@@ -93,7 +94,7 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
 
   #send(name: NodeJS.Signals, kind: 'signal' | 'kill'): void {
     if (!this.exit.running) return;
-    const sent = this.#guard('signal', () => signalGroup(this.state, name));
+    const sent = this.#guard('signal', () => signalGroup(this.run, name));
     if (sent && this.#sent !== 'kill') this.#sent = kind;
   }
 

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Clock } from '../clock.js';
 import { deferred } from '../internal/deferred.js';
 import { type Identity, identify } from '../internal/process-identity.js';
+import { MARK } from './identity.js';
 import { type CheckedSpec, environment } from './spec.js';
 import { ChildExit, type TaskExit } from './task-exit.js';
 
@@ -17,23 +18,28 @@ export interface Launched {
  * Starts a process as the leader of its own group, with its output going straight to files, so that it lives on when
  * this process ends.
  *
+ * @param mark - by which what it starts can be found again
  * @throws a system error, such as `ENOENT`; then nothing runs
  */
-export async function launch(spec: CheckedSpec, folder: string, clock: Clock): Promise<Launched> {
+export async function launch(spec: CheckedSpec, folder: string, mark: string, clock: Clock): Promise<Launched> {
   const files: FileHandle[] = [];
   try {
     for (const path of [spec.stdout, spec.stderr]) files.push(await open(resolve(folder, path), 'a'));
-    return await begin(spec, folder, clock, files);
+    const env = { ...environment(spec, process.env), [MARK]: mark };
+    return await begin(spec, { cwd: resolve(folder, spec.cwd), env }, clock, files);
   } finally {
     for (const file of files) await file.close();
   }
 }
 
-async function begin(spec: CheckedSpec, folder: string, clock: Clock, files: readonly FileHandle[]): Promise<Launched> {
-  const [program, ...args] = spec.argv;
+async function begin(
+  { argv: [program, ...args] }: CheckedSpec,
+  where: Pick<SpawnOptions, 'cwd' | 'env'>,
+  clock: Clock,
+  files: readonly FileHandle[],
+): Promise<Launched> {
   const child = spawn(program, args, {
-    cwd: resolve(folder, spec.cwd),
-    env: environment(spec, process.env),
+    ...where,
     detached: true,
     stdio: ['ignore', ...files.map(({ fd }) => fd)],
   });

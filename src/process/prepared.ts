@@ -34,8 +34,8 @@ export class PreparedProcess implements ProcessPrepared {
 
   async intact(call: Call): Promise<boolean> {
     call.signal?.throwIfAborted();
-    const record = await this.folder.read();
-    if (this.started || record?.specHash !== this.specHash || record.process !== undefined) return false;
+    const record = await this.folder.find();
+    if (this.started || record?.specHash !== this.specHash || record.run?.process !== undefined) return false;
     return record.content === undefined || this.#has(record.content.file);
   }
 

@@ -6,11 +6,10 @@ import type { PrestartContext } from '../driver/driver.js';
 import type { UndoStack } from '../driver/undo-stack.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import type { AcquireOptions, ImageLease } from '../image/types.js';
-import { isAlive } from '../internal/process-identity.js';
 import { errorCode } from '../internal/system-error.js';
 import { startProblem } from './executable.js';
 import type { FileArtifact } from './file-store.js';
-import { killSurvivors } from './identity.js';
+import { isRunning, killSurvivors } from './identity.js';
 import type { CheckedSpec } from './spec.js';
 import { type TaskFolder, type TaskRecord, contentName } from './task-folder.js';
 
@@ -48,14 +47,14 @@ export async function prepare(work: ProcessPrestart): Promise<TaskRecord> {
 /** What an earlier process left of the same task is taken over when it is the same, and cleared away when not (DP-2). */
 async function adoptLeftover(work: ProcessPrestart): Promise<TaskRecord | undefined> {
   const { folder, ctx, undo } = work;
-  const leftover = await folder.read();
-  if (leftover?.process !== undefined) {
-    if (isAlive(leftover.process)) throw failed(work, `${ctx.owner} still runs; stop it before it is prepared again`);
-    killSurvivors(leftover.process);
+  const leftover = await folder.find();
+  if (leftover?.run !== undefined) {
+    if (isRunning(leftover.run)) throw failed(work, `${ctx.owner} still runs; stop it before it is prepared again`);
+    killSurvivors(leftover.run);
   }
   if (leftover?.specHash === ctx.specHash && (await adoptContent(work, leftover.content))) {
     undo.defer(() => folder.remove());
-    const { process: _, ...record } = leftover;
+    const { run: _, ...record } = leftover;
     await folder.write(record);
     return record;
   }

@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../clock.js';
 import { Cell } from '../internal/cell.js';
-import { type Identity, isAlive } from '../internal/process-identity.js';
 import { sleep } from '../internal/signals.js';
 import type { ExitResult } from '../shutdown/types.js';
+import { type Run, isRunning } from './identity.js';
 
 /** How often a process that is not our child is looked at, ms. Nobody tells us of its exit. */
 const POLL_MS = 250;
@@ -49,12 +49,12 @@ export class StrangerExit implements TaskExit {
   #exit: Exit | undefined;
 
   constructor(
-    private readonly identity: Identity,
+    private readonly run: Run,
     private readonly clock: Clock,
   ) {}
 
   get running(): boolean {
-    return isAlive(this.identity);
+    return isRunning(this.run);
   }
 
   async wait(signal: AbortSignal | undefined): Promise<Exit> {

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { invalidOption } from '../errors.js';
 import { errorCode } from '../internal/system-error.js';
+import { text } from '../options.js';
+import { found } from './identity.js';
 import { ifThere, readJson, writeJson } from './file-system.js';
 
 const STATE_FILE = '.handover.json';
@@ -18,8 +20,14 @@ const RECORD = v.object({
   ports: v.record(v.string(), count),
   /** The content, if the spec has an artifact, and the name of its file here. */
   content: v.optional(v.object({ reference: v.string(), id: v.string(), file: v.string() })),
-  /** Since it was started. */
-  process: v.optional(v.object({ pid: v.pipe(count, v.minValue(2)), startedAt: v.number() })),
+  /** Since its start began. */
+  run: v.optional(
+    v.object({
+      mark: text,
+      boot: text,
+      process: v.optional(v.object({ pid: v.pipe(count, v.minValue(2)), startedAt: v.number() })),
+    }),
+  ),
 });
 
 /** What is kept of a task beside its files: who it is and how to find its process. No spec, since that holds secrets (G-6). */
@@ -39,6 +47,12 @@ export class TaskFolder {
   async read(): Promise<TaskRecord | undefined> {
     const parsed = v.safeParse(RECORD, await readJson(join(this.path, STATE_FILE)));
     return parsed.success ? parsed.output : undefined;
+  }
+
+  /** The same, with the process of a start that nobody lived to record (DP-2). */
+  async find(): Promise<TaskRecord | undefined> {
+    const record = await this.read();
+    return record?.run === undefined ? record : { ...record, run: found(record.run) };
   }
 
   async write(record: TaskRecord): Promise<void> {

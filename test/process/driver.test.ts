@@ -1,4 +1,4 @@
-import { type ChildProcess, spawnSync } from 'node:child_process';
+import { type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,10 +7,10 @@ import { isHandoverError } from 'handover';
 import { type ArtifactLeases, type ProcessHandle, ProcessDriver, type ProcessState } from 'handover/process';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { deferred } from '../../src/internal/deferred.js';
-import { identify, isAlive } from '../../src/internal/process-identity.js';
+import { bootId, identify, isAlive } from '../../src/internal/process-identity.js';
 import { killSurvivors, signalGroup } from '../../src/process/identity.js';
 import { fixture } from './fixtures/run.js';
-import { TaskHost, context, shell, written } from './tasks.js';
+import { TaskHost, context, record, runOf, runs, shell, stateFile, written } from './tasks.js';
 
 let host: TaskHost;
 let driver: ProcessDriver;
@@ -25,7 +25,10 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const child of fixtures.splice(0)) child.kill('SIGKILL');
   const listed = (await driver.list({})).filter((task) => task.started);
-  for (const { state } of [...started.splice(0), ...listed]) killSurvivors(state);
+  const left = await Promise.all(
+    [...started.splice(0), ...listed].map(({ state }) => runOf(state).catch(() => undefined)),
+  );
+  for (const run of left) if (run !== undefined) killSurvivors(run);
   await host.close();
 });
 
@@ -34,13 +37,6 @@ async function run(script: string, more: Parameters<typeof shell>[1] = {}, using
   started.push(handle);
   return handle;
 }
-
-/** A container may have nobody who takes the exit of orphans: a zombie does not run. */
-const runs = (pid: number): boolean =>
-  /^[^Z\s]/.test(spawnSync('ps', ['-o', 'state=', '-p', String(pid)]).stdout.toString());
-
-/** The file of a task in which its state is kept. */
-const stateFile = (state: ProcessState): string => join(state.directory, '.handover.json');
 
 /** What a fixture has written by its end. */
 async function output(name: 'starter' | 'waiter'): Promise<string> {
@@ -356,12 +352,12 @@ describe('recovery', () => {
   it('DP-10 a number that is somebody else’s by now is never signalled', async () => {
     const handle = await run('exec sleep 60');
     // As if the process had ended, and the number had been given to a later one.
-    const record = JSON.parse(await readFile(stateFile(handle.state), 'utf8')) as { process: { startedAt: number } };
-    record.process.startedAt -= 1;
-    await writeFile(stateFile(handle.state), JSON.stringify(record));
-    const reused = { ...handle.state, startedAt: record.process.startedAt };
+    const { pid, startedAt } = handle.state;
+    // Its mark is another one, too: nobody else's process has ours.
+    const reused = { mark: 'of-another', boot: bootId(), process: { pid, startedAt: startedAt - 1 } };
+    await record(handle.state.directory, reused);
 
-    const found = await host.driver().recover(reused, { owner: handle.id });
+    const found = await host.driver().recover({ ...handle.state, ...reused.process }, { owner: handle.id });
     expect(await found?.isRunning({})).toBe(false);
     await found?.signal('SIGTERM', {});
     await found?.kill({});
@@ -376,9 +372,9 @@ describe('recovery', () => {
 
   it.each([0, 1, -1, Number.NaN])('DP-10 the number %d, which is not a task’s, is never signalled', (pid) => {
     const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
-    expect(signalGroup({ pid, startedAt: 0 }, 'SIGKILL')).toBe(false);
+    expect(signalGroup({ mark: 'm', boot: bootId(), process: { pid, startedAt: 0 } }, 'SIGKILL')).toBe(false);
     try {
-      killSurvivors({ pid, startedAt: 0 });
+      killSurvivors({ mark: 'm', boot: bootId(), process: { pid, startedAt: 0 } });
     } catch (error) {
       expect(String(error)).toContain('not the number of a task');
     }
