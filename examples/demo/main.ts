@@ -6,10 +6,12 @@ import { NotHere, dockerWorld } from './world-docker.js';
 import { processWorld } from './world-process.js';
 
 const control = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   // A second one must not end the clearing away.
   process.on(signal, () => control.abort(new Error(`Interrupted by ${signal}`)));
 }
+// Nobody reads any more: what was started is cleared away all the same.
+process.stdout.on('error', () => control.abort(new Error('The output was closed')));
 
 async function updates(flags: Flags, view: View): Promise<{ readonly before: Update; readonly after: Update }> {
   const world = flags.kind === 'docker' ? await dockerWorld(flags, view.onEvent) : await processWorld(view.onEvent);
