@@ -76,7 +76,9 @@ describe('mortal', () => {
     clock.timer(5, () => (fired += 100));
     life.kill();
     expect(clock.pending).toBe(1);
+    life.env.clock.timer(5, () => fired++);
     life.env.clock.timer(5, () => fired++)();
+    expect(clock.pending).toBe(1);
     await clock.advance(10);
     expect([fired, clock.pending, life.env.clock.now()]).toEqual([100, 0, 10]);
   });
@@ -124,11 +126,13 @@ describe('mortal', () => {
 
   it('an env without a clock has the system’s, whose timers can die', () => {
     const cancel = vi.fn();
-    vi.spyOn(systemClock, 'timer').mockReturnValue(cancel);
+    const timer = vi.spyOn(systemClock, 'timer').mockReturnValue(cancel);
     const life = mortal<Env>({});
-    life.env.clock?.timer(1_000, () => undefined);
+    for (let i = 0; i < 2; i++) life.env.clock?.timer(1_000, () => undefined);
+    timer.mock.calls[0]?.[1]();
     expect(cancel).not.toHaveBeenCalled();
     life.kill();
+    // The other one has fired.
     expect(cancel).toHaveBeenCalledOnce();
   });
 });
