@@ -9,6 +9,7 @@ import { prestartOnce } from '../driver/prestart-once.js';
 import { UndoStack } from '../driver/undo-stack.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError, invalidOption } from '../errors.js';
+import { Emitter } from '../events.js';
 import { bootId } from '../internal/process-identity.js';
 import { parseOptions, text } from '../options.js';
 import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
@@ -52,12 +53,15 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
   readonly #directory: string;
   readonly #artifacts: ArtifactLeases | undefined;
   readonly #clock: Clock;
+  readonly #warnings: Emitter<never>;
+  /** By owner: undoes that could not be confirmed. They come before its next prestart, which makes the same things (DP-1). */
+  readonly #unfinished = new Map<string, UndoStack>();
   /** By owner: whoever recovers a task of this very process gets the handle that learns of its exit. */
   readonly #handles = new Map<string, ProcessHandle>();
 
   /**
    * @param o - directory, name and the coordinator of content
-   * @param env - `clock`
+   * @param env - `clock`; `onEvent` is told of what could not be undone
    * @throws HandoverError `ERR_INVALID_OPTION`
    */
   constructor(o: ProcessDriverOptions, env: Env = {}) {
@@ -66,7 +70,9 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     this.name = name;
     this.#directory = resolve(directory);
     this.#artifacts = artifacts;
-    this.#clock = resolveEnv(env).clock;
+    const ground = resolveEnv(env);
+    this.#clock = ground.clock;
+    this.#warnings = new Emitter(ground);
     prestartOnce(this);
   }
 
@@ -89,12 +95,15 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     ctx.signal?.throwIfAborted();
     const spec = parseSpec(ctx.spec);
     const folder = new TaskFolder(this.#directory, ctx.allocId, ctx.task);
-    const undo = new UndoStack();
+    const undo = this.#unfinished.get(ctx.owner) ?? new UndoStack();
+    await undo[Symbol.asyncDispose]();
+    this.#unfinished.delete(ctx.owner);
     try {
       const record = await prepare({ driver: this.name, artifacts: this.#artifacts, folder, spec, ctx, undo });
       return new PreparedProcess(folder, record, spec, undo.move());
-    } finally {
-      await undo[Symbol.asyncDispose]();
+    } catch (error) {
+      await this.#undo(undo, ctx.owner);
+      throw error;
     }
   }
 
@@ -148,6 +157,17 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
       const { allocId, task, specHash, run } = record;
       return [{ allocId, task, specHash, state: stateOf(folder, record), started: run?.process !== undefined }];
     });
+  }
+
+  /** The error that led here is the one to be told, not what goes wrong with the undoing of it. */
+  async #undo(undo: UndoStack, owner: string): Promise<void> {
+    try {
+      await undo[Symbol.asyncDispose]();
+    } catch (error) {
+      this.#unfinished.set(owner, undo);
+      const message = `Could not undo all of the preparation of ${owner}; it is tried again with its next one: ${String(error)}`;
+      this.#warnings.warn(owner, { code: 'undo-failed', message });
+    }
   }
 
   /** The intent is on disk first: should this process be killed before the start is on record, it is found by the mark (DP-2). */

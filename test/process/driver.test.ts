@@ -220,6 +220,33 @@ describe('prestart', () => {
     expect(calls).toEqual(['verify', 'release', 'verify in vain', 'release']);
   });
 
+  it('DP-1 an undo that fails does not hide why, is told, and comes first in the owner’s next prestart', async () => {
+    const calls: string[] = [];
+    const warnings: string[] = [];
+    let releases = 0;
+    const lease = {
+      artifact: { path: join(host.root, 'missing') },
+      verify: async () => Promise.reject(new Error('the cause')),
+      async [Symbol.asyncDispose]() {
+        calls.push('release');
+        if (++releases < 3) throw new Error('cannot be released');
+      },
+    };
+    const acquire = async () => (calls.push('acquire'), lease);
+    const artifacts = { acquire, adopt: async () => undefined, release: async () => undefined };
+    const using = new ProcessDriver(
+      { directory: host.tasks, artifacts: artifacts as unknown as ArtifactLeases },
+      { onEvent: (event) => event.type === 'warning' && warnings.push(event.reason.code) },
+    );
+    const prestart = () => using.prestart(context(shell('true', { artifact: 'https://h/app' })));
+    await expect(prestart()).rejects.toThrow('the cause');
+    expect([calls.splice(0), warnings]).toEqual([['acquire', 'release'], ['undo-failed']]);
+    await expect(prestart()).rejects.toThrow('cannot be released');
+    expect(calls.splice(0)).toEqual(['release']);
+    await expect(prestart()).rejects.toThrow('the cause');
+    expect(calls).toEqual(['release', 'acquire', 'release']);
+  });
+
   it('G-2 an artifact without a coordinator names the option', async () => {
     const using = new ProcessDriver({ directory: host.tasks });
     await expect(using.prestart(context(shell('true', { artifact: 'https://h/a' })))).rejects.toMatchObject({
