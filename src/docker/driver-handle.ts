@@ -38,7 +38,13 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
   readonly endpoints: TaskHandle['endpoints'];
   readonly #lease: ImageLease<DockerImage> | undefined;
 
-  constructor(containers: Containers, clock: Clock, o: HandleOptions) {
+  /** @param destroyed - called when it is gone for good */
+  constructor(
+    containers: Containers,
+    clock: Clock,
+    o: HandleOptions,
+    private readonly destroyed: () => void,
+  ) {
     const { containerId: container } = o.state;
     const { stopSignal } = o.info ?? {};
     super(containers, clock, { id: o.owner, container, stopSignal, nextExit: o.nextExit }, true);
@@ -55,6 +61,7 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
   async destroy(call: Call = {}): Promise<void> {
     await this.containers.remove(this.state.containerId, false, call);
     await this.#lease?.release();
+    this.destroyed();
   }
 }
 

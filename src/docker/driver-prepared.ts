@@ -1,10 +1,9 @@
 import type { Call } from '../call.js';
-import type { Clock } from '../clock.js';
 import type { PreparedTask } from '../driver/driver.js';
 import { HandoverError } from '../errors.js';
 import type { ImageLease } from '../image/types.js';
 import type { ContainerInfo, Containers } from './driver-containers.js';
-import { DockerHandle, type DockerState } from './driver-handle.js';
+import type { DockerHandle, DockerState, HandleOptions } from './driver-handle.js';
 import { takeName } from './driver-name.js';
 import { isEngineFault } from './engine-fault.js';
 import { NextExit } from './exit-watch.js';
@@ -43,7 +42,7 @@ export class PreparedContainer implements DockerPrepared {
 
   constructor(
     private readonly containers: Containers,
-    private readonly clock: Clock,
+    private readonly handle: (o: HandleOptions) => DockerHandle,
     private readonly o: PreparedOptions,
   ) {
     this.owner = o.who.owner;
@@ -93,7 +92,7 @@ export class PreparedContainer implements DockerPrepared {
       await this.#undoIfAborted(call);
       const info = await this.#inspect();
       this.#end = 'started';
-      return new DockerHandle(this.containers, this.clock, { owner, state, info, ports, lease, nextExit });
+      return this.handle({ owner, state, info, ports, lease, nextExit });
     } catch (error) {
       nextExit.close();
       throw error;

@@ -9,6 +9,7 @@ import type { Containers, ListedContainer } from './driver-containers.js';
 import { LABELS, labelsFor, ownedBy, uniqueName } from './driver-labels.js';
 import { nameTaken, refuseStranger } from './driver-name.js';
 import { isEngineFault } from './engine-fault.js';
+import type { LateCreates } from './late-creates.js';
 import type { DockerSpec } from './spec.js';
 import type { DockerImage } from './types.js';
 
@@ -32,9 +33,12 @@ const NO_SUCH_IMAGE = /no such image/i;
 /** The slow work of one prestart (DP-1): leftovers, image, container. What it takes it puts on `undo`. */
 export class DockerPrestart {
   readonly #name: string;
+  /** A create is out of which nobody knows whether it landed, or will. */
+  #unsure = false;
 
   constructor(
     private readonly containers: Containers,
+    private readonly late: LateCreates,
     private readonly images: ImageLeases,
     private readonly ctx: Ask,
     private readonly undo: UndoStack,
@@ -45,6 +49,10 @@ export class DockerPrestart {
   async run(): Promise<Made> {
     const { spec, signal } = this.ctx;
     if (spec.name !== undefined) await refuseStranger(this.containers, spec.name, this.ctx);
+    if (await this.late.take(this.#name)) {
+      this.#unsure = true;
+      this.undo.defer(() => this.#settle());
+    }
     const made = (await this.#adopt()) ?? (await this.#make());
     signal?.throwIfAborted();
     return made;
@@ -70,6 +78,7 @@ export class DockerPrestart {
     if (lease === undefined) return undefined;
     this.undo.use(lease);
     this.undo.defer(() => this.containers.remove(id, false, {}));
+    this.#unsure = false;
     const info = await this.containers.inspect(id, this.ctx);
     return { containerId: id, lease, ranAt: info?.startedAt };
   }
@@ -92,20 +101,24 @@ export class DockerPrestart {
    */
   async #create(lease: ImageLease): Promise<string> {
     let created: string | undefined;
-    this.undo.defer(() => (created === undefined ? this.#sweep() : this.containers.remove(created, false, {})));
+    this.undo.defer(() => (created === undefined ? this.#settle() : this.containers.remove(created, false, {})));
     const body = createBody(this.ctx.spec, lease.runnable, labelsFor(this.ctx, this.ctx.spec));
     for (const tried = new Set<Remedy>(); ;) {
       this.ctx.signal?.throwIfAborted();
       try {
         created = await this.containers.create(this.#name, body);
+        this.#unsure = false;
         return created;
       } catch (error) {
         const remedy = remedyFor(error);
+        this.#unsure ||= remedy === 'again';
         if (remedy === undefined || tried.has(remedy)) throw error;
         tried.add(remedy);
         if (remedy === 'verify') await lease.verify(this.ctx);
         if (remedy === 'adopt') created = await this.#holder(error);
-        if (created !== undefined) return created;
+        if (created === undefined) continue;
+        this.#unsure = false;
+        return created;
       }
     }
   }
@@ -121,9 +134,9 @@ export class DockerPrestart {
   }
 
   /** After a create that nobody answered for. */
-  async #sweep(): Promise<void> {
-    const ours = (await this.#leftovers({})).filter((leftover) => this.#isSame(leftover));
-    for (const { id } of ours) await this.containers.remove(id, false, {});
+  async #settle(): Promise<void> {
+    if (this.#unsure) await this.late.settle(this.#name, this.ctx.owner);
+    this.#unsure = false;
   }
 
   #leftovers(call: Call): Promise<readonly ListedContainer[]> {

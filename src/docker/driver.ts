@@ -7,13 +7,16 @@ import { UndoStack } from '../driver/undo-stack.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
+import { KeyedLock } from '../internal/keyed-lock.js';
+import { abortable } from '../internal/signals.js';
 import { parseOptions, text } from '../options.js';
 import { Containers } from './driver-containers.js';
-import { DockerHandle, type DockerState } from './driver-handle.js';
+import { DockerHandle, type DockerState, type HandleOptions } from './driver-handle.js';
 import { LABELS, ownedBy } from './driver-labels.js';
 import { type DockerPrepared, PreparedContainer } from './driver-prepared.js';
 import { DockerPrestart, type ImageLeases } from './driver-prestart.js';
 import { Engine } from './engine.js';
+import { LateCreates } from './late-creates.js';
 import { type DockerSpec, exclusiveOf, parseSpec } from './spec.js';
 import type { DockerLike } from './types.js';
 
@@ -47,8 +50,12 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
   readonly #clock: Clock;
   readonly #containers: Containers;
   readonly #warnings: Emitter<never>;
-  /** Undoes that could not be confirmed; tried again with the next prestart (DP-1). */
-  readonly #unfinished = new Set<UndoStack>();
+  readonly #late: LateCreates;
+  /** By owner: undoes that could not be confirmed; tried again with the next prestart (DP-1). */
+  readonly #unfinished = new Map<string, UndoStack>();
+  /** By owner: whoever recovers a task of this very process gets the handle that holds its lease. */
+  readonly #handles = new Map<string, DockerHandle>();
+  readonly #recovering = new KeyedLock();
 
   /**
    * @param o - client, images and name
@@ -64,6 +71,10 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     this.#clock = ground.clock;
     this.#containers = new Containers(new Engine(docker, ground.clock), ground.clock);
     this.#warnings = new Emitter(ground);
+    this.#late = new LateCreates(this.#containers, this.#clock, (owner, name) => {
+      const message = `Nobody answered for the create of container ${name}; should it still appear within a quarter of an hour, it is removed`;
+      this.#warnings.warn(owner, { code: 'create-unknown', message });
+    });
     prestartOnce(this);
   }
 
@@ -91,12 +102,14 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
   async prestart(ctx: PrestartContext<DockerSpec>): Promise<DockerPrepared> {
     ctx.signal?.throwIfAborted();
     const spec = parseSpec(ctx.spec);
-    this.#finishUndoing();
+    await this.#finishUndoing(ctx);
     const undo = new UndoStack();
     try {
-      const { lease, ...made } = await new DockerPrestart(this.#containers, this.#images, { ...ctx, spec }, undo).run();
+      const ask = { ...ctx, spec };
+      const work = new DockerPrestart(this.#containers, this.#late, this.#images, ask, undo);
+      const { lease, ...made } = await work.run();
       const { allocId, task, owner, specHash } = ctx;
-      return new PreparedContainer(this.#containers, this.#clock, {
+      return new PreparedContainer(this.#containers, (o) => this.#handle(o), {
         who: { allocId, task, owner, specHash },
         lease,
         state: { containerId: made.containerId, imageId: lease.imageId, reference: spec.image },
@@ -105,7 +118,7 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
         ranAt: made.ranAt,
       });
     } catch (error) {
-      await this.#undo(undo, ctx.owner);
+      await this.#undo(undo, ctx.owner).catch(() => undefined);
       throw error;
     }
   }
@@ -121,14 +134,23 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     throw invalidOption('prepared', 'must be what prestart() of a DockerDriver gave');
   }
 
-  /** Finds a container again and leases its image anew, without asking a registry; `undefined` = it is gone. */
+  /**
+   * Finds a container again and leases its image anew, without asking a registry; `undefined` = it is gone. One that this
+   * driver has a handle of already is that handle.
+   */
   async recover(state: DockerState, o: Call & { readonly owner: string }): Promise<DockerHandle | undefined> {
+    return this.#recovering.run(o.owner, () => this.#recover(state, o), o.signal);
+  }
+
+  async #recover(state: DockerState, o: Call & { readonly owner: string }): Promise<DockerHandle | undefined> {
     const { containerId, imageId, reference } = state;
+    const { owner } = o;
     const info = await this.#containers.inspect(containerId, o);
     if (info === undefined) return undefined;
-    const lease = await this.#images.adopt({ owner: o.owner, reference, imageId }, o);
-    const ports = ownedBy(info.labels)?.ports ?? {};
-    return new DockerHandle(this.#containers, this.#clock, { owner: o.owner, state, info, ports, lease });
+    const known = this.#handles.get(owner);
+    if (known?.state.containerId === containerId) return known;
+    const lease = await this.#images.adopt({ owner, reference, imageId }, o);
+    return this.#handle({ owner, state, info, ports: ownedBy(info.labels)?.ports ?? {}, lease });
   }
 
   /** Every container with our labels, in any state, whoever made it. */
@@ -143,19 +165,32 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     });
   }
 
-  #finishUndoing(): void {
-    const unfinished = [...this.#unfinished];
-    this.#unfinished.clear();
-    for (const undo of unfinished) void this.#undo(undo, 'an earlier prestart');
+  #handle(o: HandleOptions): DockerHandle {
+    const handle = new DockerHandle(this.#containers, this.#clock, o, () => {
+      if (this.#handles.get(o.owner) === handle) this.#handles.delete(o.owner);
+    });
+    this.#handles.set(o.owner, handle);
+    return handle;
+  }
+
+  /** Waits for those of this owner: what they take away must not be found as a leftover meanwhile, and adopted. */
+  async #finishUndoing({ owner, signal }: PrestartContext<DockerSpec>): Promise<void> {
+    const own = this.#unfinished.get(owner);
+    for (const [other, undo] of this.#unfinished) {
+      if (undo !== own) void this.#undo(undo, other).catch(() => undefined);
+    }
+    if (own !== undefined) await abortable(this.#undo(own, owner), signal);
   }
 
   async #undo(undo: UndoStack, owner: string): Promise<void> {
     try {
       await undo[Symbol.asyncDispose]();
+      if (this.#unfinished.get(owner) === undo) this.#unfinished.delete(owner);
     } catch (error) {
-      this.#unfinished.add(undo);
+      this.#unfinished.set(owner, undo);
       const message = `Could not undo all of the preparation of ${owner}; it is tried again with the next one: ${String(error)}`;
       this.#warnings.warn(owner, { code: 'undo-failed', message });
+      throw error;
     }
   }
 }

@@ -347,6 +347,19 @@ describe('recover', () => {
     expect(await found!.wait({})).toMatchObject({ code: 0, by: 'signal' });
   });
 
+  it('DP-1 recovered again in the same process it is the same handle: one lease, let go of once', async () => {
+    const b = await bench();
+    const handle = await b.driver.start(await b.driver.prestart(b.ask('a')), {});
+    const driver = b.again();
+    const recover = () => driver.recover(handle.state, { owner: 'a/web' });
+    const [one, two] = await Promise.all([recover(), recover()]);
+    expect(two).toBe(one);
+    expect(await b.driver.recover(handle.state, { owner: 'a/web' })).toBe(handle);
+    await handle.kill({});
+    await handle.destroy();
+    expect(await b.driver.recover(handle.state, { owner: 'a/web' })).toBeUndefined();
+  });
+
   it('DP-8 one that is gone is undefined', async () => {
     const b = await bench();
     const handle = await b.driver.start(await b.driver.prestart(b.ask('a')), {});
