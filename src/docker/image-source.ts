@@ -185,17 +185,17 @@ const SUCCESS = /^(Digest|Status): /;
  * an older image (IC-11).
  */
 async function follow(body: Readable, onLine: (line: JsonObject) => void): Promise<void> {
-  let succeeded = false;
+  const told = { success: false };
   const lines = new JsonLines((line) => {
     const { error, errorDetail } = line as StreamedErrorJson;
     const message = errorDetail?.message ?? error;
     if (message !== undefined) throw new StreamedError(message, errorDetail?.code);
-    succeeded ||= typeof line['status'] === 'string' && SUCCESS.test(line['status']);
+    told.success ||= typeof line['status'] === 'string' && SUCCESS.test(line['status']);
     onLine(line);
   });
   for await (const chunk of body) lines.push(chunk as Buffer);
   lines.end();
-  if (!succeeded) throw new CorruptStream('the stream ended without a word of success');
+  if (!told.success) throw new CorruptStream('the stream ended without a word of success');
 }
 
 function toPullError(text: string, error: unknown, lastLine: string): PullError {
