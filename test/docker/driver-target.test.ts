@@ -48,6 +48,14 @@ describe('wait', () => {
     expect([b.engine.containers, b.leases.held]).toEqual([[], new Set()]);
   });
 
+  it('G-4 a wait that was called off before it began lets go of the connection too', async () => {
+    const b = await bench();
+    const handle = await started(b);
+    await expect(handle.wait({ signal: AbortSignal.abort('let go') })).rejects.toBe('let go');
+    await b.engine.idle();
+    expect(b.engine.running()).toHaveLength(1);
+  });
+
   it('case C41 a wait whose connection broke goes on with a look and a new wait', async () => {
     const b = await bench();
     const handle = await started(b);

@@ -91,5 +91,6 @@ describe('DP-1 a create that was given up', () => {
     b.engine.startContainer(b.engine.containers[0]!.id);
     await ended(b);
     expect(b.engine.running()).toHaveLength(1);
+    expect(b.engine.calls.some((call) => call.startsWith('DELETE'))).toBe(false);
   });
 });
