@@ -23,6 +23,24 @@ async function original() {
   return { at, bytes: await readFile(at), holds };
 }
 
+/** Pieces of the tree of entries, as windows on the file. */
+function partsOf(bytes: Buffer) {
+  const page = (number: number): Buffer => bytes.subarray(number * PAGE, (number + 1) * PAGE);
+  const head = page(0).readBigUInt64LE(152) > page(1).readBigUInt64LE(152) ? page(0) : page(1);
+  const root = page(Number(head.readBigUInt64LE(136)));
+  const leaves = Array.from({ length: root.readUInt16LE(20) / 2 }, (_, i) => page(nodeOf(root, i).readUIntLE(0, 6)));
+  const nodes = leaves.flatMap((leaf) => Array.from({ length: leaf.readUInt16LE(20) / 2 }, (_, i) => nodeOf(leaf, i)));
+  const largeNodes = nodes.filter((node) => node.readUInt16LE(4) === 1 && node.readUInt32LE(0) > PAGE);
+  const large = page(Number(largeNodes[0]!.readBigUInt64LE(8 + largeNodes[0]!.readUInt16LE(6))));
+  return { root, leaf: leaves[0]!, largeNodes, large, lastPage: Number(head.readBigUInt64LE(144)) };
+}
+
+type Parts = ReturnType<typeof partsOf>;
+
+function nodeOf(page: Buffer, i: number): Buffer {
+  return page.subarray(24 + page.readUInt16LE(24 + 2 * i));
+}
+
 describe('damage', () => {
   /** What opens must be whole; what is not must be refused, and left as it is. */
   async function expectWholeOrRefused(at: string, bytes: Buffer, holds: unknown): Promise<'whole' | 'refused'> {
@@ -104,6 +122,50 @@ describe('damage', () => {
       await writeFile(at, damaged);
       expect(await headProblem(at)).toBe(says);
     }
+  });
+
+  it.each<{ what: string; harm: (parts: Parts) => void }>([
+    { what: 'a leaf where a branch was', harm: ({ root }) => root.writeUInt16LE(2, 18) },
+    { what: 'a page of another number', harm: ({ leaf }) => leaf.writeUInt8(leaf.readUInt8(0) ^ 1, 0) },
+    { what: 'half a pointer', harm: ({ leaf }) => leaf.writeUInt16LE(leaf.readUInt16LE(20) + 1, 20) },
+    { what: 'no pointers', harm: ({ leaf }) => leaf.writeUInt16LE(0, 20) },
+    { what: 'pointers that reach into nodes', harm: ({ leaf }) => leaf.writeUInt16LE(leaf.readUInt16LE(20) - 2, 22) },
+    { what: 'nodes beyond the page', harm: ({ leaf }) => leaf.writeUInt16LE(PAGE - 23, 22) },
+    { what: 'a node in the free part', harm: ({ leaf }) => leaf.writeUInt16LE(leaf.readUInt16LE(22) + 2, 22) },
+    { what: 'a pointer to the end of the page', harm: ({ leaf }) => leaf.writeUInt16LE(PAGE - 24 - 6, 24) },
+    { what: 'a key beyond the page', harm: ({ root }) => nodeOf(root, 1).writeUInt16LE(PAGE, 6) },
+    { what: 'a value beyond the page', harm: ({ leaf }) => nodeOf(leaf, 0).writeUInt32LE(PAGE, 0) },
+    { what: 'a value of another kind', harm: ({ leaf }) => nodeOf(leaf, 0).writeUInt16LE(4, 4) },
+    { what: 'a branch to a head', harm: ({ root }) => nodeOf(root, 1).writeUIntLE(1, 0, 6) },
+    { what: 'a branch to a page that was never written', harm: ({ root }) => nodeOf(root, 1).writeUIntLE(9e5, 0, 6) },
+    { what: 'two branches to one page', harm: ({ root }) => nodeOf(root, 0).copy(nodeOf(root, 1), 0, 0, 6) },
+    { what: 'a large value of no pages', harm: ({ large }) => large.writeUInt32LE(0, 20) },
+    { what: 'a large value in too few pages', harm: ({ large }) => large.writeUInt32LE(1, 20) },
+    { what: 'a large value on other pages', harm: ({ large }) => large.writeUInt32LE(20, 20) },
+  ])('ST-1 $what is refused, as damage of that page', async ({ harm }) => {
+    const { at, bytes } = await original();
+    harm(partsOf(bytes));
+    await writeFile(at, bytes);
+    expect(await pagesProblem(at)).toMatch(/^its page \d+ is damaged$/);
+  });
+
+  it('ST-1 a page after the last one is refused, even if it looks well', async () => {
+    const { at, bytes } = await original();
+    const { root, lastPage, leaf } = partsOf(bytes);
+    const extra = Buffer.from(leaf);
+    extra.writeBigUInt64LE(BigInt(lastPage + 1), 0);
+    nodeOf(root, 0).writeUIntLE(lastPage + 1, 0, 6);
+    await writeFile(at, Buffer.concat([bytes, extra]));
+    expect(await pagesProblem(at)).toBe(`its page ${lastPage + 1} is damaged`);
+  });
+
+  it('ST-1 a page that two large values share is refused', async () => {
+    const { at, bytes } = await original();
+    const [one, other] = partsOf(bytes).largeNodes as [Buffer, Buffer];
+    one.copy(other, 0, 0, 4);
+    one.copy(other, 8 + other.readUInt16LE(6), 8 + one.readUInt16LE(6), 8 + one.readUInt16LE(6) + 24);
+    await writeFile(at, bytes);
+    expect(await pagesProblem(at)).toMatch(/^its page \d+ is damaged$/);
   });
 
   it('ST-1 a tree that has lost entries is refused', async () => {
