@@ -341,9 +341,11 @@ describe('exits and signals', () => {
 
   it('DP-10 a process that has ended does not run, even if nobody has taken its exit', async () => {
     // The parent has become a program that never asks for the exit of the child it has inherited.
-    const handle = await run('sleep 0.1 & echo child $!; exec sleep 60');
+    const handle = await run('(until [ -e go ]; do sleep 0.05; done) & echo child $!; exec sleep 60');
     const pid = Number(/child (\d+)/.exec(await written(handle, 'child'))?.[1]);
     const child = identify(pid);
+    expect(isAlive(child)).toBe(true);
+    await writeFile(join(handle.state.directory, 'go'), '');
     await expect.poll(() => runs(pid)).toBe(false);
     expect(identify(pid)).toEqual(child);
     expect(isAlive(child)).toBe(false);
