@@ -72,6 +72,7 @@ export class PullProgress {
       phase: layers === 0 ? 'resolving' : phaseOf(this.#count),
       bytes: { done: this.#bytes, ...(sized && { total: this.#total }) },
       ...(layers > 0 && { layers: { done: this.#count.done, total: layers } }),
+      ...(this.last !== '' && { note: this.last }),
     };
   }
 }

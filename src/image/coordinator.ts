@@ -170,9 +170,9 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   }
 
   /**
-   * Ends the coordinator: what is pending is called off and rejects with `ERR_CLOSED`, nothing is removed before its time;
-   * removals that are due already end first. Resolves when the work that was under way has ended (at most `pull.abortGrace` later). Leases that are held stay valid objects
-   * whose release does nothing. Idempotent.
+   * Ends the coordinator: what is pending is called off and rejects with `ERR_CLOSED`, nothing is removed before its
+   * time; removals that are due already end first. Resolves when the work that was under way has ended (at most
+   * `pull.abortGrace` later). Leases that are held stay valid objects whose release does nothing. Idempotent.
    */
   close(): Promise<void> {
     this.#closed ??= this.#shutDown();

@@ -28,15 +28,15 @@ export interface FetchOrder {
  */
 export async function fetchOnce(order: FetchOrder, signal: AbortSignal): Promise<void> {
   const link = linkSignals(signal);
-  let phase: Progress['phase'] = 'resolving';
+  let latest: Pick<Progress, 'phase' | 'note'> = { phase: 'resolving' };
   let over = false;
   const limits = new FetchLimits(order.clock, order.limits, (limit, ms) =>
-    link.abort(limitError(order, limit, ms, phase)),
+    link.abort(limitError(order, limit, ms, latest)),
   );
   const onProgress = (progress: Omit<Progress, 'attempt'>): void => {
     if (over) return;
-    phase = progress.phase;
-    limits.alive(phase);
+    latest = progress;
+    limits.alive(progress.phase);
     order.onProgress(progress);
   };
   // Async, so that a source that throws at once rejects like any other (S12).
@@ -74,14 +74,15 @@ function limitError(
   { reference, attempt }: FetchOrder,
   limit: PullLimit,
   ms: number,
-  phase: string,
+  { phase, note }: Pick<Progress, 'phase' | 'note'>,
 ): HandoverError<'ERR_PULL_FAILED'> {
   const stalled = limit === 'stallTimeout';
+  const after = note === undefined || note === '' ? '' : `, after "${note}"`;
   const problem = stalled
     ? `no progress for ${formatDuration(ms)} while ${phase}`
     : `no sign of life within ${formatDuration(ms)}`;
   return pullFailed(reference, stalled ? 'stalled' : 'timed-out', attempt, {
-    problem: `${problem} (pull.${limit})`,
+    problem: `${problem} (pull.${limit})${after}`,
     limit,
     retryable: true,
   });

@@ -44,6 +44,8 @@ export interface Progress {
   readonly lastError?: Reason;
   /** Wall time of the next attempt, ms; with `phase: 'retrying'`. */
   readonly retryAt?: number;
+  /** The last words of whoever does the work, such as a line of the engine. */
+  readonly note?: string;
 }
 
 /** A piece of content that is present locally. */

@@ -14,6 +14,16 @@ function readAll(...lines: readonly Record<string, unknown>[]): ReturnType<PullP
 }
 
 describe('IC-12 one aggregate of all layers', () => {
+  it('case C7 tells the last line', () => {
+    expect(readAll({ status: 'Pulling from library/redis' })).toMatchObject({ note: 'Pulling from library/redis' });
+    const note = '506c40f60539: Layer already being pulled by another client. Waiting.';
+    expect(readAll(layer('506c40f60539', 'Layer already being pulled by another client. Waiting.'), {})).toMatchObject({
+      phase: 'downloading',
+      note,
+    });
+    expect(readAll({})).not.toHaveProperty('note');
+  });
+
   it('follows a whole pull', () => {
     const progress = new PullProgress();
     const seen = [

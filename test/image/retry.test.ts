@@ -252,6 +252,25 @@ describe('IC-8 limits', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('case C7 IC-8 the error of a stall names the last line of the engine', async () => {
+    const { images, source, clock } = fixture({ pull: { attempts: 1, stallTimeout: '1m' } });
+    const note = '506c40f60539: Layer already being pulled by another client. Waiting.';
+    source.before = (step) => {
+      if (!step.line.startsWith('fetch')) return undefined;
+      step.onProgress({ phase: 'downloading', bytes: { done: 0 }, note });
+      return untilAborted(step.call);
+    };
+    const asked = images.acquire('redis:7', { owner: 'a' });
+    await expect(clock.until(asked)).rejects.toMatchObject({
+      retryable: true,
+      details: { reason: 'stalled' },
+      message: expect.stringContaining(`after "${note}"`) as string,
+    });
+    source.before = () => undefined;
+    await clock.advance('10s');
+    await expect(images.acquire('redis:7', { owner: 'a' })).resolves.toBeDefined();
+  });
+
   it('S22 slow but moving is no stall', async () => {
     const { images, source, clock } = fixture({ pull: { attempts: 1, stallTimeout: '1m' } });
     source.before = async (step) => {
