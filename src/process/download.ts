@@ -40,7 +40,7 @@ const READ_SIZE = 1 << 20;
 /**
  * Fetches a file into its store, going on from what an earlier fetch of the URL has left (IC-24).
  *
- * @throws Refused, the signal's reason, and system errors as they come
+ * @throws Refused, and system errors as they come; after an abort any of them, or the signal's reason
  */
 export async function download(order: DownloadOrder): Promise<void> {
   try {

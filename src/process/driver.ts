@@ -43,7 +43,9 @@ const OPTIONS = v.strictObject({
 /**
  * Runs tasks as OS processes (DP-10): each in a group of its own, with its output straight in files, living on when
  * this process ends. Signals go to the group, and only while its leader is the process that was started: a number that
- * the system has given to somebody else is never signalled. What is left of the group is killed by `destroy()`.
+ * the system has given to somebody else is never signalled. What is left of the group is killed by `destroy()`. Each
+ * start has a mark in its environment, `HANDOVER_TASK`, by which what it started is told from others, and found after a
+ * crash; off Linux marks cannot be read: there the remains of a group without its leader are left alone.
  *
  * Exit codes are known for processes that this driver started. Of one that was recovered only its end is known: `code`
  * is `null`, and `by` is `unknown` unless we ended it. For POSIX systems; without process groups it does not work.

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
+import { open, readdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import type { Artifact } from '../image/types.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
 import { FILE_ID, type FileReference, parseFileReference, pinned } from './file-reference.js';
-import { ifThere, moveTo, readJson, writeJson } from './file-system.js';
+import { ifThere, makeFolder, moveTo, readJson, writeJson } from './file-system.js';
 
 /** A file that is present locally. */
 export interface FileArtifact extends Artifact {
@@ -58,8 +58,8 @@ export class FileStore {
    */
   async add(reference: FileReference, content: string, hash: string, folder: string): Promise<void> {
     const id = `sha256:${hash}`;
-    await mkdir(this.#blobs, { recursive: true });
-    await mkdir(this.#refs, { recursive: true });
+    await makeFolder(this.#blobs);
+    await makeFolder(this.#refs);
     await makeLasting(content);
     await this.#lock.run(id, async () => {
       await moveTo(content, this.#blobPath(id));

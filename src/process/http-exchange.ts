@@ -24,8 +24,8 @@ export interface Answer {
  * Asks for a URL once, and hands the answer to `use`. Node's own client is used without an agent: it has no time-outs
  * that could cut a slow body (IC-8), and no connection outlives the call.
  *
- * @param signal - abort ends the connection
- * @throws the signal's reason; system errors as they come
+ * @param signal - abort ends the connection, and the call with whatever error that is
+ * @throws system errors as they come
  */
 export async function exchange<T>(
   url: URL,
@@ -40,9 +40,6 @@ export async function exchange<T>(
   const dispose = onAbort(signal, () => request.destroy());
   try {
     return await use(await answer);
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error;
   } finally {
     dispose();
     request.destroy();

@@ -31,7 +31,7 @@ export interface GetOptions {
 /**
  * Gets a URL, following redirects, and hands the wanted answer to `use`.
  *
- * @throws Refused for any other answer; the signal's reason; system errors as they come
+ * @throws Refused for any other answer; system errors as they come, also after an abort
  */
 export async function httpGet<T>(url: URL, o: GetOptions, use: (answer: Answer) => Promise<T>): Promise<T> {
   let at = url;

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { ifThere, readJson, writeJson } from './file-system.js';
+import { ifThere, makeFolder, readJson, writeJson } from './file-system.js';
 import { type Whereabouts, isAlive, whereabouts } from '../internal/process-identity.js';
 
 /** How long the start of some content waits for somebody to go on with it, ms. */
@@ -71,9 +71,9 @@ export class Partials {
     const folder = this.#own(hashOf(url));
     const content = join(folder, CONTENT);
     try {
-      await mkdir(folder, { recursive: true });
+      await makeFolder(folder);
       await this.#collect((await stat(folder)).mtimeMs);
-      if (validator !== undefined) await writeJson(join(folder, FACTS), { validator });
+      await writeJson(join(folder, FACTS), { validator });
       await writeFile(content, '');
     } catch (error) {
       await this.discard({ folder });

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { copyFile, link, mkdir, rm } from 'node:fs/promises';
+import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Call } from '../call.js';
 import type { PrestartContext } from '../driver/driver.js';
@@ -9,6 +9,7 @@ import type { AcquireOptions, ImageLease } from '../image/types.js';
 import { errorCode } from '../internal/system-error.js';
 import { startProblem } from './executable.js';
 import type { FileArtifact } from './file-store.js';
+import { makeFolder } from './file-system.js';
 import { isRunning, killSurvivors } from './identity.js';
 import type { CheckedSpec } from './spec.js';
 import { type TaskFolder, type TaskRecord, contentName } from './task-folder.js';
@@ -37,7 +38,7 @@ export interface ProcessPrestart {
 /** The slow work of one prestart (DP-1): leftovers, content, folder. It starts nothing. */
 export async function prepare(work: ProcessPrestart): Promise<TaskRecord> {
   const { folder, spec, ctx } = work;
-  const record = (await adoptLeftover(work)) ?? (await makeFolder(work));
+  const record = (await adoptLeftover(work)) ?? (await beginAnew(work));
   const problem = await startProblem(spec, folder.path);
   if (problem !== undefined) throw failed(work, `${ctx.owner} could not be started: ${problem}`);
   ctx.signal?.throwIfAborted();
@@ -73,7 +74,7 @@ async function adoptContent(work: ProcessPrestart, content: TaskRecord['content'
   return true;
 }
 
-async function makeFolder(work: ProcessPrestart): Promise<TaskRecord> {
+async function beginAnew(work: ProcessPrestart): Promise<TaskRecord> {
   const { artifacts, folder, spec, ctx, undo } = work;
   const { allocId, task, specHash } = ctx;
   const reference = spec.artifact;
@@ -88,7 +89,7 @@ async function makeFolder(work: ProcessPrestart): Promise<TaskRecord> {
           }),
         );
   undo.defer(() => folder.remove());
-  await mkdir(folder.path, { recursive: true });
+  await makeFolder(folder.path);
   const record: TaskRecord = { allocId, task, specHash, ports: spec.ports };
   if (lease === undefined || reference === undefined) {
     await folder.write(record);

@@ -15,7 +15,7 @@ export type ProcessSpec = {
   artifact: string;
   /** Where the process starts; relative to the task's directory. Default: the task's directory. */
   cwd: string;
-  /** Its environment. Kept out of errors, events and stored state. */
+  /** Its environment; `HANDOVER_TASK` is the driver's own. Kept out of errors, events and stored state. */
   env: Readonly<Record<string, string>>;
   /**
    * Variables of this process that it gets as well, if they are set. Default: `PATH`, `HOME`, `TMPDIR`, `TZ`, `LANG`;

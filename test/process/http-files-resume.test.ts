@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type TestContext, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deferred } from '../../src/internal/deferred.js';
 import { whereabouts } from '../../src/internal/process-identity.js';
 import { FilesBench, ignore, noise, sha256 } from './files-bench.js';
 import { type Fixture, fixture } from './fixtures/run.js';
@@ -117,6 +118,20 @@ describe('going on', () => {
     expect(bench.origin.parts).toEqual(['']);
     await bench.source().fetch(url, ignore);
     expect(bench.origin.parts[1]).toBe(`${REST} if "v1"`);
+  });
+
+  it('G-4 an abort does not wait until all of a large start is read', async () => {
+    const url = await cut();
+    const [partial] = await bench.partials();
+    await writeFile(join(partial!, 'content'), Buffer.alloc(5_000_000));
+    const controller = new AbortController();
+    let signs = 0;
+    const onProgress = (): void => {
+      signs += 1;
+      controller.abort(new Error('called off'));
+    };
+    await expect(bench.source().fetch(url, { onProgress, signal: controller.signal })).rejects.toThrow('called off');
+    expect(signs).toBe(1);
   });
 
   it.each([
@@ -343,6 +358,7 @@ describe('processes', () => {
     { as: 'free', boot: 'abcd', goes: true },
     { as: owner({ namespace: '1' }), boot: undefined, goes: true },
     { as: owner({}), boot: undefined, goes: false },
+    { as: owner({}), boot: 'abcd', goes: true },
   ])('IC-24 what nobody has written to for a day ($as, boot $boot) is collected: $goes', async ({ as, boot, goes }) => {
     await cut();
     const [fresh] = await bench.partials();
@@ -364,7 +380,9 @@ describe('processes', () => {
 
   it('ST-1 what is not ours in the folder is left alone', async () => {
     await mkdir(join(bench.directory, 'partials'), { recursive: true });
-    await writeFile(join(bench.directory, 'partials', 'notes.txt'), 'mine');
+    const notes = join(bench.directory, 'partials', 'notes.txt');
+    await writeFile(notes, 'mine');
+    await utimes(notes, 0, 0);
     const url = await cut();
     await bench.source().fetch(url, ignore);
     expect(await readdir(join(bench.directory, 'partials'))).toEqual(['notes.txt']);
@@ -372,20 +390,26 @@ describe('processes', () => {
 });
 
 describe('a full disk', () => {
-  const mounted = async (): Promise<string | undefined> => {
-    if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined;
-    const folder = join(bench.directory, 'small');
-    await mkdir(folder);
-    const [code] = (await once(spawn('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', folder]), 'exit')) as [
-      number,
-    ];
-    return code === 0 ? folder : undefined;
-  };
-
-  it('case C16 is no-space, permanent; what is there goes, what is free too, and then there is room again', async (test) => {
-    const directory = await mounted();
-    if (directory === undefined) return test.skip('a small file system can be mounted by root on Linux only');
+  /** Runs the test on a file system of its own, where there is room for so much. */
+  async function onSmallDisk(
+    test: TestContext,
+    room: string,
+    work: (directory: string) => Promise<void>,
+  ): Promise<void> {
+    const directory = join(bench.directory, 'small');
+    await mkdir(directory);
+    const mayMount = process.platform === 'linux' && process.getuid?.() === 0;
+    const mounted = mayMount && spawnSync('mount', ['-t', 'tmpfs', '-o', room, 'tmpfs', directory]).status === 0;
+    if (!mounted) return test.skip('a small file system can be mounted by root on Linux only');
     try {
+      await work(directory);
+    } finally {
+      spawnSync('umount', [directory]);
+    }
+  }
+
+  it('case C16 is no-space, permanent; what is there goes, what is free too, and then there is room again', (test) =>
+    onSmallDisk(test, 'size=256k', async (directory) => {
       const source = bench.source({ directory });
       const other = bench.origin.ranged('/other', CONTENT, { cuts: [CUT] });
       await bench.failure(other, source);
@@ -395,8 +419,35 @@ describe('a full disk', () => {
       const small = bench.origin.ranged('/app', noise(200_000));
       await source.fetch(small, ignore);
       expect((await source.find(small, {}))?.bytes).toBe(200_000);
-    } finally {
-      await once(spawn('umount', [directory]), 'exit');
-    }
-  });
+    }));
+
+  it('case C16 nothing is taken from a fetch that is under way', (test) =>
+    onSmallDisk(test, 'size=256k', async (directory) => {
+      const source = bench.source({ directory });
+      const controller = new AbortController();
+      const begun = deferred();
+      const other = bench.origin.ranged('/other', CONTENT, { cuts: [CUT], cut: 'silence' });
+      const fetched = source.fetch(other, {
+        signal: controller.signal,
+        onProgress: ({ bytes }) => bytes.done === CUT && begun.resolve(),
+      });
+      await begun.promise;
+      expect(await bench.failure(bench.origin.ranged('/app', noise(300_000)), source)).toMatchObject({
+        reason: 'no-space',
+      });
+      controller.abort(new Error('called off'));
+      await expect(fetched).rejects.toThrow('called off');
+      await source.fetch(other, ignore);
+      expect(bench.origin.parts.at(-1)).toBe(`${REST} if "v1"`);
+    }));
+
+  it.for([3, 4, 5])('case C16 no room for more than %d files is no-space too, with nothing left', (inodes, test) =>
+    onSmallDisk(test, `nr_inodes=${inodes}`, async (directory) => {
+      const source = bench.source({ directory });
+      const url = bench.origin.ranged('/app', CONTENT);
+      expect(await bench.failure(url, source)).toMatchObject({ reason: 'no-space', retryable: false });
+      expect(await readdir(join(directory, 'partials'))).toEqual([]);
+      expect(await source.list({})).toEqual([]);
+    }),
+  );
 });
