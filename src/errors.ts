@@ -1,6 +1,7 @@
 import type { AllocState, Gate } from './alloc/types.js';
 import type { ExclusiveResource } from './driver/driver.js';
 import type { PullLimit, PullReason } from './image/types.js';
+import { messageOf } from './internal/message-of.js';
 import type { ExitResult } from './shutdown/types.js';
 
 /**
@@ -98,8 +99,10 @@ export class HandoverError<C extends ErrorCode = ErrorCode> extends Error {
 function errorJson(error: Error, above: readonly Error[]): object {
   const { name, message, cause } = error;
   const path = [...above, error];
-  const part = (inner: unknown): unknown =>
-    inner instanceof Error && !path.includes(inner) ? errorJson(inner, path) : String(inner);
+  const part = (inner: unknown): unknown => {
+    if (!(inner instanceof Error)) return messageOf(inner);
+    return path.includes(inner) ? String(inner) : errorJson(inner, path);
+  };
   return {
     ...{ name, message },
     ...(isHandoverError(error) ? { code: error.code, details: error.details, retryable: error.retryable } : {}),

@@ -3,6 +3,7 @@ import type { AllocEvents } from './alloc/types.js';
 import type { Clock } from './clock.js';
 import type { Reason } from './env.js';
 import type { ImageEvents } from './image/types.js';
+import { messageOf } from './internal/message-of.js';
 import type { ReplaceEvents } from './replace/types.js';
 import type { ShutdownEvents } from './shutdown/types.js';
 
@@ -86,7 +87,7 @@ export class Emitter<P extends string> {
       if (type === 'warning') return;
       this.warn(`listener of ${type}`, {
         code: 'listener-threw',
-        message: `A listener of ${type} threw: ${error instanceof Error ? error.message : String(error)}`,
+        message: `A listener of ${type} threw: ${messageOf(error)}`,
       });
     }
   }

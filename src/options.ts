@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { parseDuration } from './duration.js';
-import { type HandoverError, invalidOption, isHandoverError } from './errors.js';
+import { type HandoverError, invalidOption } from './errors.js';
+import { messageOf } from './internal/message-of.js';
 
 /**
  * A duration option: parsed strictly (G-1), `undefined` gives the default.
@@ -20,7 +21,7 @@ export function requiredDuration(o: { readonly never?: boolean } = {}) {
       try {
         return parseDuration(dataset.value, '', o);
       } catch (error) {
-        addIssue({ message: isHandoverError(error) ? error.message.replace(/^Option : /, '') : String(error) });
+        addIssue({ message: messageOf(error).replace(/^Option : /, '') });
         return NEVER;
       }
     }),

@@ -2,6 +2,7 @@ import type { Call } from '../call.js';
 import type { PreparedTask } from '../driver/driver.js';
 import { HandoverError } from '../errors.js';
 import type { ImageLease } from '../image/types.js';
+import { messageOf } from '../internal/message-of.js';
 import type { ContainerInfo, Containers } from './driver-containers.js';
 import type { DockerHandle, DockerState, HandleOptions } from './driver-handle.js';
 import { takeName } from './driver-name.js';
@@ -85,7 +86,7 @@ export class PreparedContainer implements DockerPrepared {
     if (name !== undefined) await takeName(this.containers, this.containerId, name, call);
     const nextExit = await NextExit.open(this.containers, this.containerId, call).catch((error: unknown) => {
       call.signal?.throwIfAborted();
-      throw this.#failed(textOf(error), error);
+      throw this.#failed(messageOf(error), error);
     });
     try {
       await this.#launch(call);
@@ -108,10 +109,10 @@ export class PreparedContainer implements DockerPrepared {
         return;
       } catch (error) {
         const unsure = isEngineFault(error) && (error.kind === 'lost' || error.kind === 'late');
-        if (!unsure) throw this.#failed(textOf(error), error);
+        if (!unsure) throw this.#failed(messageOf(error), error);
         if (await this.#hasRun()) return;
         call.signal?.throwIfAborted();
-        if (tries === 2) throw this.#failed(textOf(error), error);
+        if (tries === 2) throw this.#failed(messageOf(error), error);
       }
     }
   }
@@ -126,7 +127,7 @@ export class PreparedContainer implements DockerPrepared {
     try {
       return await this.containers.inspect(this.containerId, {});
     } catch (error) {
-      throw this.#failed(textOf(error), error);
+      throw this.#failed(messageOf(error), error);
     }
   }
 
@@ -145,8 +146,4 @@ export class PreparedContainer implements DockerPrepared {
       { details: { allocId, task }, cause, retryable: isEngineFault(cause) && cause.kind !== 'status' },
     );
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -8,6 +8,7 @@ import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
+import { messageOf } from '../internal/message-of.js';
 import { abortable } from '../internal/signals.js';
 import { parseOptions, text } from '../options.js';
 import { Containers } from './driver-containers.js';
@@ -188,7 +189,7 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
       if (this.#unfinished.get(owner) === undo) this.#unfinished.delete(owner);
     } catch (error) {
       this.#unfinished.set(owner, undo);
-      const message = `Could not undo all of the preparation of ${owner}; it is tried again with the next one: ${String(error)}`;
+      const message = `Could not undo all of the preparation of ${owner}; it is tried again with the next one: ${messageOf(error)}`;
       this.#warnings.warn(owner, { code: 'undo-failed', message });
       throw error;
     }

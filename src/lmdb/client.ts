@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { RootDatabase } from 'lmdb';
 import { HandoverError, isHandoverError } from '../errors.js';
+import { messageOf } from '../internal/message-of.js';
 import { headProblem } from './pages.js';
 
 /** LMDB by bytes of keys and text of values. */
@@ -59,7 +60,7 @@ function settings(path: string) {
 /** What a failure of LMDB, or of the system beneath it, means to who uses the store. */
 export function storeError(path: string, operation: string, error: unknown): HandoverError {
   if (isHandoverError(error)) return error;
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   if (DAMAGE.test(text)) return corrupt(path, text, error);
   const message = `The store ${path} failed to ${operation}: ${text}`;
   return new HandoverError('ERR_DRIVER', message, {

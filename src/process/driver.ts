@@ -10,6 +10,7 @@ import { UndoStack } from '../driver/undo-stack.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
+import { messageOf } from '../internal/message-of.js';
 import { bootId } from '../internal/process-identity.js';
 import { parseOptions, text } from '../options.js';
 import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
@@ -167,7 +168,7 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
       await undo[Symbol.asyncDispose]();
     } catch (error) {
       this.#unfinished.set(owner, undo);
-      const message = `Could not undo all of the preparation of ${owner}; it is tried again with its next one: ${String(error)}`;
+      const message = `Could not undo all of the preparation of ${owner}; it is tried again with its next one: ${messageOf(error)}`;
       this.#warnings.warn(owner, { code: 'undo-failed', message });
     }
   }
@@ -178,7 +179,7 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
       await folder.write({ ...record, run: intent });
       return await launch(spec, folder.path, intent.mark, this.#clock);
     } catch (cause) {
-      throw startFailed(record, `did not start: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+      throw startFailed(record, `did not start: ${messageOf(cause)}`, cause);
     }
   }
 

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Call } from '../call.js';
 import type { TaskHandle } from '../driver/driver.js';
 import { HandoverError, invalidOption } from '../errors.js';
+import { messageOf } from '../internal/message-of.js';
 import type { ExitResult } from '../shutdown/types.js';
 import { type Run, killSurvivors, signalGroup } from './identity.js';
 import type { TaskExit } from './task-exit.js';
@@ -102,7 +103,7 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
     try {
       return call();
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = messageOf(cause);
       throw this.#failed(operation, `The processes of ${this.id} could not be signalled: ${why}`, cause);
     }
   }

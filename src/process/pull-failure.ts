@@ -1,5 +1,6 @@
 import { HandoverError, isHandoverError } from '../errors.js';
 import type { PullReason } from '../image/types.js';
+import { messageOf } from '../internal/message-of.js';
 import { errorCode } from '../internal/system-error.js';
 
 /** What went wrong, before it is said of which reference. */
@@ -43,7 +44,7 @@ const TLS = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_|EPROT
 export function classify(error: unknown): Failure {
   if (error instanceof Refused) return error.failure;
   const code = errorCode(error) ?? '';
-  const problem = error instanceof Error ? error.message : String(error);
+  const problem = messageOf(error);
   // What node's HTTP parser refuses is an answer that was garbled on its way.
   if (code.startsWith('HPE_')) return { reason: 'corrupt-stream', retryable: true, problem };
   if (TLS.test(code)) return { ...UNAVAILABLE, problem };

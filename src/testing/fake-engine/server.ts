@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.js';
 import { Cell } from '../../internal/cell.js';
+import { messageOf } from '../../internal/message-of.js';
 import { sleep } from '../../internal/signals.js';
 import { EngineProblem, type FakeAnswer, type FakeRequest } from './answer.js';
 import type { FakeFault } from './faults.js';
@@ -72,7 +73,7 @@ export class EngineServer {
       else if (fault.silence !== 'answer') await send(response, answer, fault);
     } catch (error) {
       const status = error instanceof EngineProblem ? error.status : 500;
-      sendJson(response, status, { message: error instanceof Error ? error.message : String(error) });
+      sendJson(response, status, { message: messageOf(error) });
     }
   }
 }
