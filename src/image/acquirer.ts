@@ -1,7 +1,8 @@
 import { formatDuration } from '../duration.js';
 import { backoff } from '../internal/backoff.js';
 import { abortable, linkSignals, sleep } from '../internal/signals.js';
-import { Flight, type FlightDeck } from './flight.js';
+import { Flight } from './flight.js';
+import type { FlightDeck } from './flight-deck.js';
 import type { FlightBoard } from './flight-board.js';
 import type { Gates } from './gates.js';
 import type { Lease } from './lease.js';

@@ -1,21 +1,21 @@
 import type { Call, Effective, Opt } from '../call.js';
 import type { Clock } from '../clock.js';
 import { type Env, resolveEnv } from '../env.js';
-import type { HandoverError } from '../errors.js';
 import { Emitter, type On } from '../events.js';
-import { abortable } from '../internal/signals.js';
 import { Acquirer } from './acquirer.js';
-import type { Flight, FlightDeck, Landing } from './flight.js';
 import { FlightBoard } from './flight-board.js';
+import type { FlightDeck } from './flight-deck.js';
 import { Gates } from './gates.js';
+import { land } from './landing.js';
 import type { Lease } from './lease.js';
-import { Looks, type Sight } from './looks.js';
+import { Local } from './local.js';
+import { Looks } from './looks.js';
 import { type ImageSettings, parseAcquireOptions, parseCoordinatorOptions, parseHeld } from './options.js';
-import { absentError, asPullError, closedError, isRetryable, pullFailed } from './pull-failure.js';
+import { closedError, isRetryable } from './pull-failure.js';
 import { PullQueue } from './queue.js';
 import { Removals } from './removals.js';
 import { type Request, requestKey } from './request.js';
-import { type Found, Shelf } from './shelf.js';
+import { Shelf } from './shelf.js';
 import { explain, flightStatus, snapshot } from './status.js';
 import type {
   AcquireOptions,
@@ -28,6 +28,7 @@ import type {
   PullPolicy,
   RemovalOptions,
 } from './types.js';
+import { verify } from './verify.js';
 
 /**
  * Brings content that tasks run from, once for all who ask, and removes it when nobody has held it for a while.
@@ -47,6 +48,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   readonly #closing = new AbortController();
   readonly #board = new FlightBoard<A>();
   readonly #looks = new Looks<A>();
+  readonly #local: Local<A>;
   readonly #gates: Gates;
   readonly #shelf: Shelf<A>;
   readonly #removals: Removals<A>;
@@ -69,6 +71,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.#settings = settings;
     this.options = { removal: settings.removal, pull: settings.pull };
     this.#source = source;
+    this.#local = new Local(source, this.#closing.signal);
     const clock = (this.#clock = ground.clock);
     const emitter = (this.#emitter = new Emitter<'image'>(ground));
     this.on = emitter.on;
@@ -132,7 +135,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     const { key } = this.#source.normalise(reference);
     return this.#looks.settle(
       key,
-      () => this.#look(imageId, undefined),
+      () => this.#local.look(imageId, undefined),
       ({ artifact }) => this.#shelf.adopt(artifact, { owner, reference, key }),
       call.signal,
     );
@@ -198,26 +201,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     return name.latest && !this.#settings.policyStated ? 'always' : this.#settings.pull.policy;
   }
 
-  async #find(referenceOrId: string, platform: string | undefined): Promise<A | undefined> {
-    const signal = this.#closing.signal;
-    signal.throwIfAborted();
-    try {
-      return await abortable(this.#source.find(referenceOrId, { signal, platform }), signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      throw asPullError(error, referenceOrId, 0, 'engine-unavailable');
-    }
-  }
-
-  async #look(referenceOrId: string, platform: string | undefined): Promise<Sight<A> | undefined> {
-    const artifact = await this.#find(referenceOrId, platform);
-    if (artifact !== undefined) return { artifact, fits: true };
-    // What is there for another platform is no absence: it was here before us, or it is what our pull has brought.
-    const misfit = platform === undefined ? undefined : await this.#find(referenceOrId, undefined);
-    return misfit === undefined ? undefined : { artifact: misfit, fits: false };
-  }
-
   #flightDeck(): FlightDeck<A> {
+    const deck = { ...this.#statusDeck(), local: this.#local, looks: this.#looks };
     return {
       clock: this.#clock,
       source: this.#source,
@@ -225,8 +210,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       queue: new PullQueue(this.#settings.pull.concurrency),
       closing: this.#closing.signal,
       removalOf: (reference) => this.#looks.untagging(reference),
-      look: (reference, platform) => this.#look(reference, platform),
-      land: (flight, landing) => this.#land(flight, landing),
+      look: (reference, platform) => this.#local.look(reference, platform),
+      land: (flight, landing) => land(deck, flight, landing),
       failed: (flight, error, abandoned) => {
         this.#board.delete(flight);
         if (!abandoned && isRetryable(error)) this.#gates.close(flight.key, error);
@@ -242,63 +227,13 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     };
   }
 
-  async #land(flight: Flight<A>, { fetched, bind }: Landing<A>): Promise<boolean> {
-    const act = ({ artifact, fits }: Sight<A>): boolean => {
-      const brought = fetched !== undefined && fetched.before?.id !== artifact.id;
-      if (bind && fits) this.#bind(flight, artifact, brought);
-      // Nobody holds it, but it is here because of us: it goes like everything that nobody holds.
-      else if (brought) this.#shelf.land(artifact, fits ? flight : anyPlatform(flight.name), { brought, waiters: [] });
-      if (bind && !fits && fetched !== undefined) throw this.#wrongPlatform(flight, artifact);
-      return fits;
-    };
-    const { name, platform } = flight;
-    return (await this.#looks.settle(name.key, () => this.#look(name.key, platform), act)) ?? false;
-  }
-
-  #bind(flight: Flight<A>, artifact: A, brought: boolean): void {
-    this.#gates.clear(flight.key);
-    this.#board.delete(flight);
-    const waiters = flight.complete();
-    const leases = this.#shelf.land(artifact, flight, { brought, waiters: waiters.map(({ request }) => request) });
-    waiters.forEach((waiter, i) => waiter.lease.resolve(leases[i] as Lease<A>));
-  }
-
-  #wrongPlatform(flight: Flight<A>, artifact: A): HandoverError {
-    return pullFailed(flight.name.key, 'no-platform', flight.attempt, {
-      problem: `${String(flight.platform)} was asked for, but ${String(artifact.platform)} came`,
-      retryable: false,
-    });
-  }
-
-  async #verify(lease: Lease<A>, { signal }: Call): Promise<void> {
+  async #verify(lease: Lease<A>, call: Call): Promise<void> {
     this.#closing.signal.throwIfAborted();
-    if ((await abortable(this.#find(lease.imageId, undefined), signal)) !== undefined) return;
-    const record = this.#shelf.get(lease.imageId);
-    if (record !== undefined) this.#shelf.lose(record);
-    const fresh = await this.acquire(this.#fixedName(lease), {
-      owner: lease.owner,
-      platform: lease.platform,
-      signal,
-      policy: 'if-absent',
-    });
-    await fresh.release();
-    if (fresh.imageId !== lease.imageId) {
-      throw absentError(lease.reference, `the content that was held (${lease.imageId}) did not come back with it`);
-    }
-  }
-
-  /** The name by which the very same content can be asked for: its digest, where it has one. */
-  #fixedName(lease: Lease<A>): string {
-    const asked = this.#source.normalise(lease.reference);
-    const names = lease.artifact.references.map((reference) => this.#source.normalise(reference));
-    return names.find((name) => !name.floating && name.repository === asked.repository)?.key ?? lease.reference;
+    const deck = { source: this.#source, local: this.#local, shelf: this.#shelf };
+    await verify<A>({ ...deck, acquire: (reference, o) => this.acquire(reference, o) }, lease, call);
   }
 
   #statusDeck() {
     return { clock: this.#clock, shelf: this.#shelf, board: this.#board, gates: this.#gates };
   }
-}
-
-function anyPlatform(name: NormalisedReference): Found {
-  return { name, platform: undefined, key: requestKey(name, undefined) };
 }

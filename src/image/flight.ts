@@ -1,57 +1,18 @@
-import type { Effective } from '../call.js';
-import type { Clock } from '../clock.js';
 import { formatDuration } from '../duration.js';
-import { type HandoverError, isHandoverError } from '../errors.js';
-import { backoff } from '../internal/backoff.js';
+import type { HandoverError } from '../errors.js';
 import { type Deferred, deferred } from '../internal/deferred.js';
 import { Machine } from '../internal/machine.js';
 import { abortable, linkSignals, onAbort, sleep } from '../internal/signals.js';
 import { type FetchOrder, fetchOnce } from './fetch-once.js';
-import type { Sight } from './looks.js';
+import type { FlightDeck } from './flight-deck.js';
 import { ProgressFeed } from './progress.js';
 import { asPullError, closedError, mayHaveLanded, pullFailed, reasonOf } from './pull-failure.js';
-import type { PullQueue, Ticket } from './queue.js';
-import { asksRegistry, newWaiter, type Request, type Waiter } from './request.js';
+import type { Ticket } from './queue.js';
+import { asksRegistry, type Request } from './request.js';
+import { retryDelay } from './retry-delay.js';
 import { FLIGHT_TABLE, type FlightEvent, type FlightState } from './states.js';
-import type { Artifact, ArtifactSource, ImageLease, NormalisedReference, Progress, PullOptions } from './types.js';
-
-/** Between the attempts of one flight (IC-9). */
-const RETRY = { first: 1_000, max: 30_000, jitter: 'full' } as const;
-/** The same when the registry counts our requests: engines do not pass on how long it wants us to wait (IC-10). */
-const RATE_LIMITED = { first: 60_000, max: 15 * 60_000, jitter: 'none' } as const;
-
-/** What a flight comes back with. */
-export interface Landing<A extends Artifact> {
-  /** A fetch was made; `before` is what the reference meant until then. */
-  readonly fetched?: { readonly before: A | undefined };
-  /** `false`: the fetch failed; what it may have brought all the same is only put on record. */
-  readonly bind: boolean;
-}
-
-/** What a flight needs of the coordinator. */
-export interface FlightDeck<A extends Artifact> {
-  readonly clock: Clock;
-  readonly source: ArtifactSource<A>;
-  readonly pull: Effective<PullOptions>;
-  readonly queue: PullQueue;
-  /** Aborts when the coordinator closes. */
-  readonly closing: AbortSignal;
-  /** The removal of a reference that is under way, if any (IC-16). */
-  removalOf(reference: string): Promise<void> | undefined;
-  /** Looks locally. */
-  look(reference: string, platform: string | undefined): Promise<Sight<A> | undefined>;
-  /**
-   * Finds what the fetch brought and, under the lock of its id, binds every waiter to it.
-   *
-   * @returns whether anything was found that fits
-   */
-  land(flight: Flight<A>, landing: Landing<A>): Promise<boolean>;
-  /** The flight failed: off the board with it. */
-  failed(flight: Flight<A>, error: HandoverError, abandoned: boolean): void;
-  changed(flight: Flight<A>): void;
-  progressed(flight: Flight<A>, progress: Progress): void;
-  warn(subject: string, code: string, message: string): void;
-}
+import type { Artifact, ImageLease, NormalisedReference, Progress } from './types.js';
+import { type Waiter, Waiters } from './waiters.js';
 
 /** One pull: its place in the queue, its attempts and limits, and those who wait for it. */
 export class Flight<A extends Artifact> {
@@ -60,13 +21,13 @@ export class Flight<A extends Artifact> {
   readonly platform: string | undefined;
   /** Wall time of its start, ms. */
   readonly since: number;
-  readonly waiters = new Set<Waiter<A>>();
   /** From 1. */
   attempt = 1;
   lastError: HandoverError | undefined;
   /** Nothing is present under the reference: whoever wants it has to wait for this flight. */
   absent: boolean;
   readonly #deck: FlightDeck<A>;
+  readonly #waiters: Waiters<A>;
   readonly #maxAttempts: number;
   readonly #machine: Machine<FlightState, FlightEvent>;
   readonly #feed: ProgressFeed;
@@ -98,6 +59,9 @@ export class Flight<A extends Artifact> {
       // A landing is told by the record that it is bound to.
       if (to !== 'done') deck.changed(this);
     });
+    this.#waiters = new Waiters<A>((owner, error) =>
+      deck.warn(this.name.key, 'listener-threw', `onProgress of ${owner} threw: ${String(error)}`),
+    );
     this.#feed = new ProgressFeed(deck.clock, (progress) => this.#tellAll(progress));
   }
 
@@ -112,7 +76,7 @@ export class Flight<A extends Artifact> {
   }
 
   get owners(): readonly string[] {
-    return [...new Set([...this.waiters].map(({ request }) => request.owner))];
+    return this.#waiters.owners;
   }
 
   get progress(): Progress {
@@ -122,15 +86,14 @@ export class Flight<A extends Artifact> {
 
   /** Waits for it: one more caller (IC-3). */
   async join(request: Request, signal: AbortSignal | undefined): Promise<ImageLease<A>> {
-    const waiter = newWaiter<A>(request);
-    this.waiters.add(waiter);
+    const waiter = this.#waiters.add(request);
     this.#cancelLinger();
     this.#forced ||= asksRegistry(request);
     if (request.priority === 'start') {
       this.#priority = 'start';
       this.#ticket?.promote();
     }
-    if (request.onProgress !== undefined) this.#tell(waiter, this.progress);
+    if (request.onProgress !== undefined) this.#waiters.tell(waiter, this.progress);
     const dispose = onAbort(signal, (reason) => this.#leave(waiter, reason));
     try {
       return await waiter.lease.promise;
@@ -157,8 +120,7 @@ export class Flight<A extends Artifact> {
   complete(): readonly Waiter<A>[] {
     this.#feed.set({ ...this.#feed.latest, phase: 'done' });
     this.#feed.end();
-    const waiters = [...this.waiters];
-    this.waiters.clear();
+    const waiters = this.#waiters.takeAll();
     this.#machine.send('land');
     return waiters;
   }
@@ -268,7 +230,7 @@ export class Flight<A extends Artifact> {
       retryAt: clock.wall() + delay,
     });
     this.#machine.send('retry');
-    if (this.waiters.size === 0) this.#everybodyLeft();
+    if (this.#waiters.size === 0) this.#everybodyLeft();
     const link = linkSignals(this.#stop.signal);
     try {
       await Promise.race([sleep(clock, delay, { signal: link.signal }), pause.promise]);
@@ -289,8 +251,7 @@ export class Flight<A extends Artifact> {
       this.attempt,
     );
     this.lastError = failure;
-    const waiters = [...this.waiters];
-    this.waiters.clear();
+    const waiters = this.#waiters.takeAll();
     this.#deck.failed(this, failure, abandoned);
     this.#machine.send(abandoned ? 'abandon' : 'fail');
     for (const waiter of waiters) waiter.lease.reject(failure);
@@ -298,13 +259,12 @@ export class Flight<A extends Artifact> {
 
   /** With nobody left but callers who take the local copy when the registry is out of reach, retrying helps nobody. */
   #everybodyHasACopy(): boolean {
-    return !this.absent && [...this.waiters].every(({ request }) => request.policy === 'if-stale');
+    return !this.absent && this.#waiters.every(({ policy }) => policy === 'if-stale');
   }
 
   #leave(waiter: Waiter<A>, reason: unknown): void {
-    if (!this.waiters.delete(waiter)) return;
-    waiter.lease.reject(reason);
-    if (this.waiters.size === 0) this.#everybodyLeft();
+    if (!this.#waiters.reject(waiter, reason)) return;
+    if (this.#waiters.size === 0) this.#everybodyLeft();
   }
 
   #everybodyLeft(): void {
@@ -344,21 +304,6 @@ export class Flight<A extends Artifact> {
   #tellAll(latest: Progress): void {
     const progress = latest.phase === 'queued' ? this.progress : latest;
     this.#deck.progressed(this, progress);
-    for (const waiter of this.waiters) this.#tell(waiter, progress);
+    this.#waiters.tellAll(progress);
   }
-
-  #tell({ request }: Waiter<A>, progress: Progress): void {
-    try {
-      request.onProgress?.(progress);
-    } catch (error) {
-      this.#deck.warn(this.name.key, 'listener-threw', `onProgress of ${request.owner} threw: ${String(error)}`);
-    }
-  }
-}
-
-function retryDelay(failure: HandoverError, attempt: number, clock: Clock): number {
-  if (!isHandoverError(failure, 'ERR_PULL_FAILED')) return backoff(RETRY, attempt, clock);
-  const { reason, retryAt } = failure.details;
-  if (retryAt !== undefined) return Math.max(0, retryAt - clock.wall());
-  return backoff(reason === 'rate-limited' ? RATE_LIMITED : RETRY, attempt, clock);
 }

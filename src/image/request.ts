@@ -1,6 +1,5 @@
-import { deferred, type Deferred } from '../internal/deferred.js';
 import type { AcquireSettings } from './options.js';
-import type { Artifact, ImageLease, NormalisedReference, PullPolicy } from './types.js';
+import type { NormalisedReference, PullPolicy } from './types.js';
 
 /** One acquire, from the call to its lease. */
 export interface Request extends Pick<AcquireSettings, 'owner' | 'platform' | 'priority' | 'onProgress'> {
@@ -10,16 +9,6 @@ export interface Request extends Pick<AcquireSettings, 'owner' | 'platform' | 'p
   /** As the caller gave it. */
   readonly reference: string;
   readonly policy: PullPolicy;
-}
-
-/** A request that waits in a flight. */
-export interface Waiter<A extends Artifact> {
-  readonly request: Request;
-  readonly lease: Deferred<ImageLease<A>>;
-}
-
-export function newWaiter<A extends Artifact>(request: Request): Waiter<A> {
-  return { request, lease: deferred<ImageLease<A>>() };
 }
 
 /** The key of {@link Request.key}. The credential scope is the host, as long as there is no other. */

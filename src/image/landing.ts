@@ -1,0 +1,68 @@
+import type { HandoverError } from '../errors.js';
+import type { Flight } from './flight.js';
+import type { FlightBoard } from './flight-board.js';
+import type { Landing } from './flight-deck.js';
+import type { Gates } from './gates.js';
+import type { Lease } from './lease.js';
+import type { Local } from './local.js';
+import type { Looks, Sight } from './looks.js';
+import { pullFailed } from './pull-failure.js';
+import { requestKey } from './request.js';
+import type { Found, Shelf } from './shelf.js';
+import type { Artifact, NormalisedReference } from './types.js';
+
+/** What landings need of the coordinator. */
+export interface LandingDeck<A extends Artifact> {
+  readonly local: Local<A>;
+  readonly looks: Looks<A>;
+  readonly shelf: Shelf<A>;
+  readonly board: FlightBoard<A>;
+  readonly gates: Gates;
+}
+
+/**
+ * Finds what a flight has brought and, under the lock of its id, binds all who waited for it (IC-11). What came but does
+ * not fit is put on record all the same: it is here because of us.
+ *
+ * @returns whether anything was found that fits
+ */
+export async function land<A extends Artifact>(
+  deck: LandingDeck<A>,
+  flight: Flight<A>,
+  { fetched, bind }: Landing<A>,
+): Promise<boolean> {
+  const act = ({ artifact, fits }: Sight<A>): boolean => {
+    const brought = fetched !== undefined && fetched.before?.id !== artifact.id;
+    if (bind && fits) bindWaiters(deck, flight, artifact, brought);
+    // Nobody holds it: it goes like everything that nobody holds.
+    else if (brought) deck.shelf.land(artifact, fits ? flight : anyPlatform(flight.name), { brought, waiters: [] });
+    if (bind && !fits && fetched !== undefined) throw wrongPlatform(flight, artifact);
+    return fits;
+  };
+  const { name, platform } = flight;
+  return (await deck.looks.settle(name.key, () => deck.local.look(name.key, platform), act)) ?? false;
+}
+
+function bindWaiters<A extends Artifact>(
+  { gates, board, shelf }: LandingDeck<A>,
+  flight: Flight<A>,
+  artifact: A,
+  brought: boolean,
+): void {
+  gates.clear(flight.key);
+  board.delete(flight);
+  const waiters = flight.complete();
+  const leases = shelf.land(artifact, flight, { brought, waiters: waiters.map(({ request }) => request) });
+  waiters.forEach((waiter, i) => waiter.lease.resolve(leases[i] as Lease<A>));
+}
+
+function wrongPlatform<A extends Artifact>(flight: Flight<A>, artifact: A): HandoverError {
+  return pullFailed(flight.name.key, 'no-platform', flight.attempt, {
+    problem: `${String(flight.platform)} was asked for, but ${String(artifact.platform)} came`,
+    retryable: false,
+  });
+}
+
+function anyPlatform(name: NormalisedReference): Found {
+  return { name, platform: undefined, key: requestKey(name, undefined) };
+}
