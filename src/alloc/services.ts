@@ -130,7 +130,6 @@ export class AllocServices {
         if (this.#acknowledged.delete(instance.id)) this.changed();
       },
       ...(inner.confirms && { confirms: inner.confirms.bind(inner) }),
-      ...(inner.drained && { drained: inner.drained.bind(inner) }),
     };
   }
 }

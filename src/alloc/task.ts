@@ -138,7 +138,7 @@ export class AllocTaskRunner {
   #context(signal: AbortSignal): Parameters<AnyTaskDriver['prestart']>[0] {
     const { allocId, name: task, owner, specHash: hash } = this;
     const report = (progress: Progress): void => this.ports.progress(progress);
-    return { owner, allocId, task, spec: this.#spec, specHash: hash, labels: {}, signal, report };
+    return { owner, allocId, task, spec: this.#spec, specHash: hash, signal, report };
   }
 
   /**

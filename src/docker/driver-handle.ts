@@ -36,6 +36,8 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
    * host as seen from itself; a port that is not published is left out.
    */
   readonly endpoints: TaskHandle['endpoints'];
+  /** By the engine's clock. */
+  readonly startedAt: number | undefined;
   readonly #lease: ImageLease<DockerImage> | undefined;
 
   /** @param destroyed - called when it is gone for good */
@@ -50,6 +52,7 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
     super(containers, clock, { id: o.owner, container, stopSignal, nextExit: o.nextExit }, true);
     this.state = o.state;
     this.endpoints = endpointsOf(o.info, o.ports);
+    this.startedAt = o.info?.startedAt;
     this.#lease = o.lease;
   }
 

@@ -28,7 +28,6 @@ export interface Owned {
 export function labelsFor(ctx: PrestartContext<unknown>, spec: DockerSpec): Labels {
   const ports = Object.entries(spec.ports ?? {}).map(([name, { container }]) => [name, container]);
   return {
-    ...ctx.labels,
     [LABELS.alloc]: ctx.allocId,
     [LABELS.task]: ctx.task,
     [LABELS.hash]: ctx.specHash,

@@ -93,6 +93,10 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     return exclusiveOf(spec);
   }
 
+  ports(spec: DockerSpec): readonly string[] {
+    return Object.keys(portsOf(spec));
+  }
+
   /**
    * Leases the image and creates the container.
    *

@@ -22,8 +22,6 @@ export interface PrestartContext<Spec> extends Call {
   readonly spec: Spec;
   /** Hash of the canonical spec as given: decides "the same" (DP-2). */
   readonly specHash: string;
-  /** To put on whatever is created. */
-  readonly labels: Readonly<Record<string, string>>;
   /** Tells how far the slow work is. */
   report(progress: Progress): void;
 }
@@ -54,6 +52,12 @@ export interface DriverPrestart<Spec, Prepared extends PreparedTask = PreparedTa
   parse(input: unknown): Spec;
   /** What a task of this spec holds alone; pure. */
   exclusive(spec: Spec): readonly ExclusiveResource[];
+  /**
+   * Names of the ports that a task of this spec will have in {@link TaskHandle.endpoints}; pure. A service or check that
+   * names another one is then refused at once, instead of once the previous task has been stopped. Without it names are
+   * looked at after the start.
+   */
+  ports?(spec: Spec): readonly string[];
   /**
    * Does all slow work that needs nothing the previous task holds; never starts the task (DP-5). Idempotent by owner
    * and spec hash (DP-2). Aborted or failed, it releases all that it took (DP-3).
@@ -88,6 +92,11 @@ export interface TaskDriver<Spec, State = unknown, Prepared extends PreparedTask
 export interface TaskHandle<State = unknown> extends ShutdownTarget {
   /** JSON by which `recover()` finds the task again; no secrets. */
   readonly state: State;
+  /**
+   * Wall time of its start, ms, if that is known: the health deadline of a task that an earlier process started counts
+   * from then (AL-9).
+   */
+  readonly startedAt?: number | undefined;
   /** Where each named port can be reached. */
   readonly endpoints: Readonly<Record<string, { readonly address: string; readonly port: number }>>;
   /** Removes the remains and releases the lease; for a task that has ended. Idempotent. */

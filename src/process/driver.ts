@@ -88,6 +88,10 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     return exclusiveOf(spec);
   }
 
+  ports({ ports = {} }: ProcessSpec): readonly string[] {
+    return Object.keys(ports);
+  }
+
   /**
    * Brings the content, makes the task's directory, and looks whether the program could be started.
    *

@@ -49,8 +49,6 @@ export interface Registrar {
   deregister(instance: ServiceInstance, call: Call): Promise<void>;
   /** Whether the catalogue, or the balancer, shows the instance: confirms registrations and deregistrations (SS-3). */
   confirms?(instance: ServiceInstance, call: Call): Promise<boolean>;
-  /** Whether no traffic is left on the instance. */
-  drained?(instance: ServiceInstance, call: Call): Promise<boolean>;
 }
 
 /** How a target is stopped (SS-1 to SS-6). */

@@ -69,7 +69,6 @@ export class DriverBench {
         task: 'main',
         spec: driver.parse(ask.spec ?? this.options.spec(version)),
         specHash: `hash-of-${version}`,
-        labels: {},
         report: () => ask.report?.(),
         signal: ask.signal,
       }),

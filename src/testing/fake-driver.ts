@@ -34,6 +34,11 @@ export class FakeDriver implements TaskDriver<FakeSpec, { id: string }, FakePrep
     return port === undefined ? [] : [{ kind: 'port', key: `${port}/tcp`, scope: 'host', needed: 'start' }];
   }
 
+  /** The one that every fake task has. */
+  ports(): readonly string[] {
+    return ['http'];
+  }
+
   async prestart(ctx: PrestartContext<FakeSpec>): Promise<FakePrepared> {
     const { world } = this;
     world.calls.push(`prestart ${ctx.owner}`);
@@ -115,6 +120,7 @@ class FakePrepared implements PreparedTask {
 class FakeHandle implements TaskHandle<{ id: string }> {
   readonly id: string;
   readonly state: { readonly id: string };
+  readonly startedAt: number | undefined;
   readonly endpoints: TaskHandle['endpoints'];
 
   constructor(
@@ -124,6 +130,7 @@ class FakeHandle implements TaskHandle<{ id: string }> {
   ) {
     this.id = task.owner;
     this.state = { id: task.id };
+    this.startedAt = task.startedAt;
     this.endpoints = { http: { address: '127.0.0.1', port: task.port } };
   }
 

@@ -51,12 +51,6 @@ export class FakeRegistrar implements Required<Registrar> {
     return this.#registered.has(instance.id);
   }
 
-  /** Whether the instance is not registered: nothing sends it traffic then. */
-  async drained(instance: ServiceInstance, call: Call): Promise<boolean> {
-    call.signal?.throwIfAborted();
-    return !this.#registered.has(instance.id);
-  }
-
   async #answer(asked: string, { signal }: Call): Promise<void> {
     signal?.throwIfAborted();
     this.#calls.push(asked);

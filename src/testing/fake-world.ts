@@ -27,6 +27,8 @@ export interface FakeTask {
   readonly port: number;
   readonly exit: Cell<ExitResult | undefined>;
   state: 'prepared' | 'running' | 'exited';
+  /** Wall time, ms. */
+  startedAt?: number | undefined;
   /** Its end, while one is on its way; `at` is monotonic time. */
   ending?: { readonly at: number; readonly cancel: () => void } | undefined;
 }
@@ -97,6 +99,7 @@ export class FakeWorld {
       throw startFailed(task, `port ${task.port}/tcp is held by ${holder.owner}; stop that one first`);
     }
     task.state = 'running';
+    task.startedAt = this.clock.wall();
     const { exitAfter, exit } = this.scriptOf(task);
     if (exitAfter !== undefined) this.#endIn(task, exitAfter, { by: 'self', ...exit });
   }

@@ -107,7 +107,7 @@ export async function bench(): Promise<Bench> {
       return log.events.flatMap((event) => (event.type === 'warning' ? [event.reason.code] : []));
     },
     ask: (allocId, spec = {}, more = {}) => ({
-      ...{ owner: `${allocId}/web`, allocId, task: 'web', specHash: 'hash-1', labels: {}, report: () => {} },
+      ...{ owner: `${allocId}/web`, allocId, task: 'web', specHash: 'hash-1', report: () => {} },
       spec: { image: 'app:v1', ...spec },
       ...more,
     }),

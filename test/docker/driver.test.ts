@@ -58,8 +58,9 @@ describe('the engine calls of a task that goes well', () => {
       command: ['serve', '--fast'],
       env: { TOKEN: 'a=b' },
       ports: { http: { container: 8080, host: 80 }, admin: { container: 9000 } },
+      create: { Labels: labels },
     };
-    const prepared = await b.driver.prestart(b.ask('a', spec, { labels }));
+    const prepared = await b.driver.prestart(b.ask('a', spec));
     expect(b.engine.containers[0]?.body).toEqual({
       Image: prepared.imageId,
       Cmd: ['serve', '--fast'],

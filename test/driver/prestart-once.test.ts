@@ -77,7 +77,7 @@ function context(
 ): PrestartContext<unknown> & { seen: Progress[] } {
   const [allocId = '', task = ''] = owner.split('/');
   const seen: Progress[] = [];
-  return { owner, allocId, task, spec: {}, specHash, labels: {}, report: (p) => seen.push(p), signal, seen };
+  return { owner, allocId, task, spec: {}, specHash, report: (p) => seen.push(p), signal, seen };
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

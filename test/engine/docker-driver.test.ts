@@ -21,7 +21,7 @@ function driverOn(docker: Docker): { driver: DockerDriver; images: ImageCoordina
 }
 
 function ask(spec: DockerSpec, allocId = uniqueName('alloc'), specHash = 'hash-1'): PrestartContext<DockerSpec> {
-  return { owner: `${allocId}/web`, allocId, task: 'web', spec, specHash, labels: {}, report: () => {} };
+  return { owner: `${allocId}/web`, allocId, task: 'web', spec, specHash, report: () => {} };
 }
 
 /** Waits until the program in the container has set up its signal handlers, which it says by a line. */

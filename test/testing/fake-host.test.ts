@@ -12,7 +12,6 @@ function world() {
     task: 'web',
     spec: { version: 'v1' },
     specHash: 'h1',
-    labels: {},
     report: ({ phase }) => reported.push(phase),
     ...more,
   });
