@@ -3,12 +3,20 @@ import type { Artifact, ImageLease } from './types.js';
 
 /** What a lease needs of the coordinator that gave it. */
 export interface LeaseKeeper<A extends Artifact> {
-  release(lease: Lease<A>): void;
+  release(hold: Hold): void;
   verify(lease: Lease<A>, call: Call): Promise<void>;
 }
 
+/** A claim of an owner on one piece of content. */
+export interface Hold {
+  readonly owner: string;
+  readonly imageId: string;
+  /** Ends when its owner claims the same content in earnest: it was taken beforehand, or in an earlier process. */
+  readonly provisional: boolean;
+}
+
 /** One handle of one owner on one piece of content (IC-2). */
-export class Lease<A extends Artifact> implements ImageLease<A> {
+export class Lease<A extends Artifact> implements ImageLease<A>, Hold {
   readonly owner: string;
   readonly reference: string;
   readonly imageId: string;
@@ -16,6 +24,7 @@ export class Lease<A extends Artifact> implements ImageLease<A> {
   readonly stale: boolean;
   readonly artifact: A;
   readonly runnable: string;
+  readonly provisional: boolean;
   /** As it was asked for; a repair has to ask for the same. */
   readonly platform: string | undefined;
   readonly #keeper: LeaseKeeper<A>;
@@ -28,6 +37,7 @@ export class Lease<A extends Artifact> implements ImageLease<A> {
       readonly reference: string;
       readonly platform?: string | undefined;
       readonly stale?: boolean;
+      readonly provisional?: boolean;
     },
   ) {
     this.#keeper = keeper;
@@ -35,6 +45,7 @@ export class Lease<A extends Artifact> implements ImageLease<A> {
     this.reference = o.reference;
     this.platform = o.platform;
     this.stale = o.stale ?? false;
+    this.provisional = o.provisional ?? false;
     this.imageId = artifact.id;
     this.digest = artifact.digest;
     this.artifact = artifact;

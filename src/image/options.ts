@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { Effective } from '../call.js';
 import { requireMethods } from '../env.js';
 import { invalidOption } from '../errors.js';
-import { block, duration, flag, oneOf, parseOptions, text, wholeNumber } from '../options.js';
+import { block, duration, flag, oneOf, parseOptions, strictObject, text, wholeNumber } from '../options.js';
 import type { AcquireOptions, Artifact, ArtifactSource, Progress, PullOptions, RemovalOptions } from './types.js';
 
 const SECOND = 1_000;
@@ -10,7 +10,7 @@ const MINUTE = 60 * SECOND;
 const POLICIES = ['if-absent', 'always', 'never', 'if-stale'] as const;
 const policy = v.optional(v.picklist(POLICIES, `must be one of ${POLICIES.join(', ')}`));
 
-const coordinatorSchema = v.strictObject({
+const coordinatorSchema = strictObject({
   source: v.unknown(),
   removal: block({
     enabled: flag(true),
@@ -29,7 +29,7 @@ const coordinatorSchema = v.strictObject({
   }),
 });
 
-const acquireSchema = v.strictObject({
+const acquireSchema = strictObject({
   owner: text,
   signal: v.optional(v.custom<AbortSignal>(isSignal, 'must be an AbortSignal')),
   policy,
@@ -41,7 +41,7 @@ const acquireSchema = v.strictObject({
   ),
 });
 
-const adoptSchema = v.strictObject({ owner: text, reference: text, imageId: text });
+const adoptSchema = strictObject({ owner: text, reference: text, imageId: text });
 
 /** The coordinator's options with their defaults filled in, durations in milliseconds. */
 export interface ImageSettings {

@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.js';
 import type { Reason } from '../env.js';
 import { Machine } from '../internal/machine.js';
-import type { Lease } from './lease.js';
+import type { Hold } from './lease.js';
 import { IMAGE_TABLE, type ImageEvent, type ImageState } from './states.js';
 import type { Artifact, ImageStatus } from './types.js';
 
 interface Holder {
   readonly since: number;
-  readonly leases: Set<object>;
+  readonly holds: Set<Hold>;
 }
 
 /** What is known of one piece of content, by its id. */
@@ -67,19 +67,23 @@ export class ImageRecord<A extends Artifact> {
   }
 
   /** One more handle of its owner. Whoever adds handles sends `bind` once all are there. */
-  hold(lease: Lease<A>): void {
-    let holder = this.#holders.get(lease.owner);
-    if (holder === undefined)
-      this.#holders.set(lease.owner, (holder = { since: this.#clock.wall(), leases: new Set() }));
-    holder.leases.add(lease);
+  hold(hold: Hold): void {
+    let holder = this.#holders.get(hold.owner);
+    if (holder === undefined) this.#holders.set(hold.owner, (holder = { since: this.#clock.wall(), holds: new Set() }));
+    holder.holds.add(hold);
   }
 
   /** Takes back a handle; a second time, or one that is not from here, changes nothing. */
-  letGo(lease: Lease<A>): void {
-    const holder = this.#holders.get(lease.owner);
-    if (holder?.leases.delete(lease) !== true) return;
-    if (holder.leases.size === 0) this.#holders.delete(lease.owner);
+  letGo(hold: Hold): void {
+    const holder = this.#holders.get(hold.owner);
+    if (holder?.holds.delete(hold) !== true) return;
+    if (holder.holds.size === 0) this.#holders.delete(hold.owner);
     if (this.#holders.size === 0) this.#machine.send('lastRelease');
+  }
+
+  /** The handles of an owner. */
+  holdsOf(owner: string): readonly Hold[] {
+    return [...(this.#holders.get(owner)?.holds ?? [])];
   }
 
   status(): ImageStatus {

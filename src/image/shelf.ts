@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { Emitter } from '../events.js';
-import { Lease, type LeaseKeeper } from './lease.js';
+import { type Hold, Lease, type LeaseKeeper } from './lease.js';
 import { ImageRecord } from './record.js';
 import { broughtNames } from './removal-plan.js';
 import type { Request } from './request.js';
@@ -32,7 +32,7 @@ export class Shelf<A extends Artifact> {
   readonly #records = new Map<string, ImageRecord<A>>();
   /** Request key → what it was last bound to. */
   readonly #byKey = new Map<string, Shelved<A>>();
-  readonly #byOwner = new Map<string, Set<Lease<A>>>();
+  readonly #byOwner = new Map<string, Set<Hold>>();
 
   constructor(deck: ShelfDeck<A>) {
     this.#deck = deck;
@@ -94,15 +94,15 @@ export class Shelf<A extends Artifact> {
     return leases;
   }
 
-  release(lease: Lease<A>): void {
-    const leases = this.#byOwner.get(lease.owner);
-    if (leases?.delete(lease) !== true) return;
-    if (leases.size === 0) this.#byOwner.delete(lease.owner);
-    this.#records.get(lease.imageId)?.letGo(lease);
+  release(hold: Hold): void {
+    const holds = this.#byOwner.get(hold.owner);
+    if (holds?.delete(hold) !== true) return;
+    if (holds.size === 0) this.#byOwner.delete(hold.owner);
+    this.#records.get(hold.imageId)?.letGo(hold);
   }
 
   releaseOwner(owner: string): void {
-    for (const lease of [...(this.#byOwner.get(owner) ?? [])]) this.release(lease);
+    for (const hold of [...(this.#byOwner.get(owner) ?? [])]) this.release(hold);
   }
 
   /** Content that is held has been deleted by somebody else: its holders are told once (IC-22). */
@@ -147,11 +147,17 @@ export class Shelf<A extends Artifact> {
     o: Pick<Request, 'owner' | 'reference'> & { readonly platform?: string | undefined; readonly stale?: boolean },
   ): Lease<A> {
     const lease = new Lease<A>(this.#deck.keeper, artifact, o);
-    record.hold(lease);
-    const leases = this.#byOwner.get(o.owner);
-    if (leases === undefined) this.#byOwner.set(o.owner, new Set([lease]));
-    else leases.add(lease);
+    this.#hold(record, lease);
     return lease;
+  }
+
+  #hold(record: ImageRecord<A>, hold: Hold): void {
+    record.hold(hold);
+    const holds = this.#byOwner.get(hold.owner);
+    if (holds === undefined) this.#byOwner.set(hold.owner, new Set([hold]));
+    else holds.add(hold);
+    if (hold.provisional) return;
+    for (const earlier of record.holdsOf(hold.owner)) if (earlier.provisional) this.release(earlier);
   }
 
   #moved(record: ImageRecord<A>, event: ImageEvent): void {
