@@ -13,8 +13,11 @@ export interface Sample {
 
 /** What a client saw of an update. */
 export interface Seen {
-  /** From the start of the first failed request to the start of the first good one after it; several add up. */
-  readonly outageMs: number;
+  /**
+   * From the start of the first failed request to the start of the first good one after it; several add up. `null`: the
+   * last requests failed too, it was not over.
+   */
+  readonly outageMs: number | null;
   readonly failed: number;
   readonly requests: number;
 }
@@ -55,7 +58,11 @@ export function summary(samples: readonly Sample[]): Seen {
       downSince = undefined;
     }
   }
-  return { outageMs: Math.round(outageMs), failed: inOrder.filter(({ ok }) => !ok).length, requests: inOrder.length };
+  return {
+    outageMs: downSince === undefined ? Math.round(outageMs) : null,
+    failed: inOrder.filter(({ ok }) => !ok).length,
+    requests: inOrder.length,
+  };
 }
 
 function answers(url: string): Promise<boolean> {

@@ -1,6 +1,8 @@
 /* `npm run demo`: one update in two orders, and what a client saw of each. `--help` tells more. */
-import { type Flags, HELP, UsageError, parseFlags } from './flags.js';
+import { isHandoverError } from 'handover';
+import { type Flags, HELP, parseFlags } from './flags.js';
 import { type Update, handover, killFirst, runUpdate } from './run.js';
+import { UsageError } from './usage-error.js';
 import { TextView, type View, silent } from './view.js';
 import { NotHere, dockerWorld } from './world-docker.js';
 import { processWorld } from './world-process.js';
@@ -17,18 +19,23 @@ async function updates(flags: Flags, view: View): Promise<{ readonly before: Upd
   const world = flags.kind === 'docker' ? await dockerWorld(flags, view.onEvent) : await processWorld(view.onEvent);
   try {
     control.signal.throwIfAborted();
+    const run = { signal: control.signal, clearing: () => view.clearing() };
     view.begin(world);
     view.update('1. Kill first: stop the old one, fetch, start the new one');
-    const before = await runUpdate(world, 'kill-first', killFirst, control.signal);
+    const before = await runUpdate(world, { ...run, name: 'kill-first', way: killFirst });
     control.signal.throwIfAborted();
     view.update('2. handover: fetch and prepare, then stop the old one and start the new one');
-    const after = await runUpdate(world, 'handover', handover, control.signal);
+    const after = await runUpdate(world, { ...run, name: 'handover', way: handover });
     control.signal.throwIfAborted();
     return { before, after };
   } finally {
     await world.end();
   }
 }
+
+/** By what came of the second update; `--help` lists them. */
+const EXIT_CODES: Readonly<Record<string, number>> = { replaced: 0, 'kept-previous': 3 };
+const NOT_SERVED = 4;
 
 async function main(): Promise<number> {
   const flags = parseFlags(process.argv.slice(2));
@@ -44,18 +51,18 @@ async function main(): Promise<number> {
       { name: 'handover', update: after },
     ]);
     if (flags.json) console.log(JSON.stringify(summary(before, after)));
-    return after.outcome === 'replaced' ? 0 : 1;
+    return EXIT_CODES[after.outcome] ?? NOT_SERVED;
   } finally {
     view.close();
   }
 }
 
 function summary(before: Update, after: Update) {
-  return {
-    killFirst: { outageMs: before.outageMs, failed: before.failed },
-    handover: { outageMs: after.outageMs, failed: after.failed, outcome: after.outcome },
-    order: 'stop-first',
-  };
+  return { killFirst: facts(before), handover: facts(after), order: 'stop-first' };
+}
+
+function facts({ outageMs, failed, outcome, cause }: Update) {
+  return { outageMs, failed, outcome, cause };
 }
 
 try {
@@ -64,10 +71,11 @@ try {
   const message = error instanceof Error ? error.message : String(error);
   if (control.signal.aborted) process.exitCode = 130;
   else if (error instanceof UsageError) {
-    console.error(`${message}\nnpm run demo -- --help tells more.`);
+    console.error(`${message} (npm run demo -- --help tells more)`);
     process.exitCode = 2;
   } else {
-    console.error(error instanceof NotHere ? message : error);
+    // What the library says is for a person; anything else is a fault of the demo.
+    console.error(error instanceof NotHere || isHandoverError(error) ? message : error);
     process.exitCode = 1;
   }
 }

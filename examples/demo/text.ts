@@ -33,19 +33,27 @@ function megabytes(bytes: number): string {
   return (bytes / 1e6).toFixed(1);
 }
 
-/** Both outages side by side, longest as wide as the room allows. */
-export function comparison(
-  rows: readonly { readonly name: string; readonly update: Update }[],
-  width: number,
-): string[] {
-  const longest = Math.max(1, ...rows.map(({ update }) => update.outageMs));
+/** The updates that are compared. */
+export type Rows = readonly { readonly name: string; readonly update: Update }[];
+
+/** Both outages side by side, longest as wide as the room allows. One that was not over is twice as long as any other. */
+export function comparison(rows: Rows, width: number): string[] {
+  const known = Math.max(1, ...rows.map(({ update }) => update.outageMs ?? 0));
+  const longest = rows.some(({ update }) => update.outageMs === null) ? 2 * known : known;
   const names = Math.max(...rows.map(({ name }) => name.length));
   return rows.map(({ name, update: { outageMs, failed, requests } }) => {
-    const facts = `${outageMs} ms  ${failed} of ${requests} requests failed`;
+    const facts = `${outageMs === null ? 'not over' : `${outageMs} ms`}  ${failed} of ${requests} requests failed`;
     const room = Math.min(50, width - names - facts.length - 4);
-    const drawn = room < 4 ? '' : `${bar(outageMs / longest, room).replaceAll('░', ' ')}  `;
+    const drawn = room < 4 ? '' : `${bar((outageMs ?? longest) / longest, room).replaceAll('░', ' ')}  `;
     return fit(`${name.padEnd(names)}  ${drawn}${facts}`, width);
   });
+}
+
+/** What came of the updates that did not succeed, and why; nothing when both did. */
+export function outcomes(rows: Rows): string[] {
+  return rows.flatMap(({ name, update: { outcome, cause } }) =>
+    outcome === 'replaced' ? [] : ['', `${name}: ${outcome}${cause === undefined ? '' : `, because: ${cause}`}`],
+  );
 }
 
 /** One row for each version, time from left to right, all updates on the same scale. */

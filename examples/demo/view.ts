@@ -1,6 +1,5 @@
-import type { HandoverEvent, Progress } from 'handover';
-import type { Update } from './run.js';
-import { comparison, fit, legend, progressLine, timeline } from './text.js';
+import type { AllocStatus, HandoverEvent, Progress } from 'handover';
+import { type Rows, comparison, fit, legend, outcomes, progressLine, timeline } from './text.js';
 import type { World } from './world.js';
 
 /** What a person sees of the demo. */
@@ -8,7 +7,9 @@ export interface View {
   readonly onEvent: (event: HandoverEvent) => void;
   begin(world: World): void;
   update(name: string): void;
-  end(rows: readonly { readonly name: string; readonly update: Update }[]): void;
+  /** The update is over: how its versions end now is no news, and would look like failures. */
+  clearing(): void;
+  end(rows: Rows): void;
   /** Leaves the terminal as it was. */
   close(): void;
 }
@@ -18,6 +19,7 @@ export const silent: View = {
   onEvent: () => undefined,
   begin: () => undefined,
   update: () => undefined,
+  clearing: () => undefined,
   end: () => undefined,
   close: () => undefined,
 };
@@ -32,14 +34,19 @@ export interface Screen {
 /** Lines for a person; on a terminal the last lines show how far things are, and are drawn again in place. */
 export class TextView implements View {
   readonly #live = new Map<string, string>();
+  /** By alloc: the last that was said of what it waits for. */
+  readonly #waits = new Map<string, string>();
   #drawn = 0;
+  #clearing = false;
 
   constructor(private readonly screen: Screen) {}
 
   readonly onEvent = (event: HandoverEvent): void => {
+    if (event.type === 'warning') this.#say(`  ${event.subject}: ${event.reason.message}`);
+    if (this.#clearing) return;
     if (event.type === 'alloc:changed') this.#changed(event);
     if (event.type === 'alloc:task') this.#progress(event.alloc.id, event.alloc.tasks[event.task]?.progress);
-    if (event.type === 'warning') this.#say(`  ${event.subject}: ${event.reason.message}`);
+    if (event.type === 'alloc:health') this.#health(event.alloc);
   };
 
   begin({ what }: World): void {
@@ -47,13 +54,19 @@ export class TextView implements View {
   }
 
   update(name: string): void {
-    this.#live.clear();
+    this.#clearing = false;
     this.#say('');
     this.#say(name);
   }
 
-  end(rows: readonly { readonly name: string; readonly update: Update }[]): void {
+  clearing(): void {
+    this.#clearing = true;
     this.#live.clear();
+    this.#waits.clear();
+    this.#say('  cleaned up: both versions are taken away again');
+  }
+
+  end(rows: Rows): void {
     const scale = Math.max(...rows.flatMap(({ update }) => update.spans.map(({ to }) => to)));
     for (const { name, update } of rows) {
       this.#say('');
@@ -62,6 +75,7 @@ export class TextView implements View {
     }
     for (const line of ['', ...legend(this.#width), '', 'Out of service:']) this.#say(line);
     for (const line of comparison(rows, this.#width)) this.#say(line);
+    for (const line of outcomes(rows)) this.#say(line);
   }
 
   close(): void {
@@ -77,22 +91,44 @@ export class TextView implements View {
     if (terminal) this.#live.delete(id);
     else this.#live.set(id, state);
     if (this.screen.isTTY === true && !terminal) this.#draw();
-    else this.#say(fit(`  ${id}: ${from} → ${state} (${reason.message})`, this.#width));
+    else this.#say(`  ${id}: ${from} → ${state} (${reason.message})`);
   }
 
   #progress(id: string, progress: Progress | undefined): void {
-    if (progress === undefined || this.screen.isTTY !== true) return;
-    this.#live.set(id, `prestarting, ${progressLine(progress, this.#width - id.length - 18)}`);
-    this.#draw();
+    if (progress === undefined) return;
+    const { phase, lastError } = progress;
+    const line = progressLine(progress, this.#width - id.length - 18);
+    const why = lastError === undefined ? '' : `, ${lastError.message}`;
+    if (this.screen.isTTY === true) this.#wait(id, `prestarting, ${line}${why}`);
+    else if (phase === 'downloading' || phase === 'retrying') this.#wait(id, `${phase}${why}`);
   }
 
-  /** A line that stays; what is drawn in place goes below it. */
+  /** A version that runs and does not answer yet: the word of its checks says why. */
+  #health({ id, checks }: AllocStatus): void {
+    const failing = Object.values(checks).filter(({ code }) => code !== 'check-passing');
+    const words = failing.map(({ message }) => message).join('; ');
+    if (this.#live.has(id)) this.#wait(id, words === '' ? 'its checks pass' : `not healthy yet: ${words}`);
+  }
+
+  /** What an alloc waits for: in place on a terminal, else one line for each change. */
+  #wait(id: string, text: string): void {
+    if (this.screen.isTTY === true) {
+      this.#live.set(id, text);
+      this.#draw();
+    } else if (this.#waits.get(id) !== text) {
+      this.#waits.set(id, text);
+      this.#say(`  ${id}: ${text}`);
+    }
+  }
+
+  /** A line that stays, as long as it is; what is drawn in place goes below it. */
   #say(line: string): void {
     this.#erase();
-    this.screen.write(`${fit(line, this.#width)}\n`);
+    this.screen.write(`${line}\n`);
     if (this.screen.isTTY === true) this.#draw();
   }
 
+  /** Cut to the width: a line that wraps could not be erased again. */
   #draw(): void {
     this.#erase();
     for (const [id, text] of this.#live) this.screen.write(`${fit(`  ${id}: ${text}`, this.#width)}\n`);

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import Docker from 'dockerode';
-import { AllocLifecycle, ImageCoordinator } from 'handover';
+import { AllocLifecycle, type ArtifactSource, ImageCoordinator, isHandoverError } from 'handover';
 import { DockerDriver, dockerImages } from 'handover/docker';
 import type { Flags } from './flags.js';
-import { clearAway, freePort } from './world-process.js';
+import { freePort } from './free-port.js';
+import { UsageError } from './usage-error.js';
+import { clearAway } from './world-process.js';
 import { HEALTH, type OnEvent, type World } from './world.js';
 
 /** The demo cannot do what was asked here; the message is for a person. */
@@ -12,13 +14,17 @@ export class NotHere extends Error {}
 /**
  * Two containers of the user's images on one fixed host port.
  *
- * @throws NotHere when the engine cannot be reached, or has the image of version 2 already
+ * @throws UsageError for a reference that is none, NotHere when the engine cannot be reached, or has the image of version
+ *   2 already
  */
 export async function dockerWorld(flags: Extract<Flags, { kind: 'docker' }>, onEvent: OnEvent): Promise<World> {
   const { from, to, containerPort, path } = flags;
   const docker = new Docker();
   const env = { onEvent };
   const source = dockerImages(docker);
+  if (keyOf(source, 'from', from) === keyOf(source, 'to', to)) {
+    throw new UsageError('--from and --to must be two images');
+  }
   await refuseUnlessAbsent(source, to);
   const port = flags.port ?? (await freePort());
   // What was pulled for the demo is removed as soon as nobody needs it; what was there before stays (IC-17).
@@ -55,7 +61,17 @@ export async function dockerWorld(flags: Extract<Flags, { kind: 'docker' }>, onE
   };
 }
 
-async function refuseUnlessAbsent(source: ReturnType<typeof dockerImages>, to: string): Promise<void> {
+/** Both spellings of one image have one key. */
+function keyOf(source: ArtifactSource, flag: string, reference: string): string {
+  try {
+    return source.normalise(reference).key;
+  } catch (error) {
+    if (isHandoverError(error)) throw new UsageError(`--${flag}: ${error.message}`);
+    throw error;
+  }
+}
+
+async function refuseUnlessAbsent(source: ArtifactSource, to: string): Promise<void> {
   const found = await source.find(to, {}).catch((error: unknown) => {
     throw new NotHere(`The Docker engine cannot be asked: ${error instanceof Error ? error.message : String(error)}`);
   });

@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AllocLifecycle, ImageCoordinator } from 'handover';
 import { ProcessDriver, httpFiles } from 'handover/process';
+import { freePort } from './free-port.js';
 import { serverSource } from './server.js';
 import { serveSlowly } from './slow-files.js';
 import { HEALTH, type OnEvent, type World } from './world.js';
@@ -70,13 +69,4 @@ export async function clearAway(alloc: AllocLifecycle): Promise<void> {
   await stop.result;
   await alloc.destroy();
   await alloc.detach();
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -19,5 +19,8 @@ export interface World {
 /** Told of every event of every primitive. */
 export type OnEvent = (event: HandoverEvent) => void;
 
+/** How long a version may take from its start until it answers. */
+export const HEALTHY_DEADLINE = '30s';
+
 /** Short times, so that nobody has to wait for a demo. */
-export const HEALTH = { minHealthyTime: '300ms' } as const;
+export const HEALTH = { minHealthyTime: '300ms', healthyDeadline: HEALTHY_DEADLINE } as const;

@@ -99,9 +99,19 @@ describe('npm run demo', { timeout: 90_000 }, () => {
     expectNothingLeft();
   });
 
-  it('a wrong flag is refused with exit code 2', async () => {
-    const demo = start('--docker');
+  it.each([
+    { args: ['--docker'], problem: /--from REF and --to REF/ },
+    { args: ['--docker', '--from', 'a', '--to', 'docker.io/library/a:latest'], problem: /two images/ },
+    { args: ['--docker', '--from', 'A B', '--to', 'b'], problem: /^--from: .*A B/ },
+    { args: ['--docker', '--from', 'a', '--to', '-x'], problem: /--to/ },
+    { args: ['--path', '/x'], problem: /--path goes with --docker/ },
+  ])('$args is refused in one line, with exit code 2', async ({ args, problem }) => {
+    const demo = start(...args);
+    let told = '';
+    demo.stderr?.on('data', (chunk: Buffer) => (told += chunk.toString()));
     expect(await once(demo, 'close')).toEqual([2, null]);
     expect(demo.text()).toBe('');
+    expect(told).toMatch(problem);
+    expect(told).toMatch(/^.+\n$/);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { summary } from '../../examples/demo/client.js';
 import type { Update } from '../../examples/demo/run.js';
-import { comparison, legend, progressLine, timeline } from '../../examples/demo/text.js';
+import { comparison, legend, outcomes, progressLine, timeline } from '../../examples/demo/text.js';
 
 const update: Update = {
   outageMs: 400,
@@ -22,7 +22,8 @@ describe('the client of the demo', () => {
     { ok: '+--+', outageMs: 20, failed: 2 },
     { ok: '+-+-+', outageMs: 20, failed: 2 },
     { ok: '-+', outageMs: 10, failed: 1 },
-  ])('$ok: out of service for $outageMs ms', ({ ok, outageMs, failed }) => {
+    { ok: '+-+-', outageMs: null, failed: 2 },
+  ])('$ok: out of service for $outageMs ms (null: it was not over)', ({ ok, outageMs, failed }) => {
     const samples = ok.split('').map((mark, i) => ({ start: i * 10, ok: mark === '+' }));
     expect(summary(samples.reverse())).toEqual({ outageMs, failed, requests: ok.length });
   });
@@ -53,5 +54,23 @@ describe.each([40, 80, 200])('at %i columns', (width) => {
   it('the outages are there as figures', () => {
     expect(lines.join('\n')).toContain('4000 ms');
     expect(lines.join('\n')).toContain('400 ms');
+  });
+});
+
+describe('an update that failed', () => {
+  const failed: Update = { ...update, outageMs: null, outcome: 'failed', cause: 'no such tag' };
+  const rows = [
+    { name: 'kill first', update: failed },
+    { name: 'handover', update },
+  ];
+
+  it('has the longest bar, and no figure that looks like an end', () => {
+    const [first, second] = comparison(rows, 100);
+    expect(first).toContain('not over  40 of 900');
+    expect(first!.split('█').length).toBeGreaterThan(second!.split('█').length);
+  });
+
+  it('says why, once', () => {
+    expect(outcomes(rows)).toEqual(['', 'kill first: failed, because: no such tag']);
   });
 });

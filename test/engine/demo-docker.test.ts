@@ -44,6 +44,33 @@ engineSuite('npm run demo -- --docker', (engine) => {
     expect(left.filter(({ Image }) => Image.includes(name))).toEqual([]);
   });
 
+  it('a wrong --to: kill-first is out of service for good, handover keeps version 1; the object is printed all the same', async () => {
+    const registry = await engine.registryProxy();
+    const name = uniqueName('demo');
+    await engine.pushImage({ name, tag: 'v1' });
+
+    const { code, stdout, stderr } = await demo(
+      engine,
+      ...['--from', registry.ref(name, 'v1'), '--to', registry.ref(name, 'typo')],
+    );
+
+    expect({ code, stderr }).toEqual({ code: 3, stderr: '' });
+    const { killFirst, handover } = JSON.parse(stdout) as Record<string, object>;
+    expect(killFirst).toMatchObject({ outageMs: null, outcome: 'failed' });
+    expect(handover).toMatchObject({ outageMs: 0, failed: 0, outcome: 'kept-previous' });
+    const left = await engine.docker.listContainers({ all: true, filters: { label: ['handover.alloc'] } });
+    expect(left.filter(({ Image }) => Image.includes(name))).toEqual([]);
+  });
+
+  it('a version 1 that cannot be pulled is one clear sentence', async () => {
+    const registry = await engine.registryProxy();
+    const name = uniqueName('demo');
+    const args = ['--from', registry.ref(name, 'typo'), '--to', registry.ref(name, 'v2')];
+    const { code, stdout, stderr } = await demo(engine, ...args);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^.*typo.*\n$/);
+  });
+
   it('IC-17 an image that is there already is not removed: it says so and does nothing', async () => {
     const registry = await engine.registryProxy();
     const name = uniqueName('demo');
