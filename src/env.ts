@@ -1,7 +1,9 @@
+import * as v from 'valibot';
 import type { Opt } from './call.js';
 import { type Clock, systemClock } from './clock.js';
 import { type HandoverError, invalidOption } from './errors.js';
 import type { HandoverEvent } from './events.js';
+import { flag, looseObject, method, parseOptions } from './options.js';
 import type { Registrar, ShutdownHooks } from './shutdown/types.js';
 
 /**
@@ -53,21 +55,29 @@ export interface Ground {
   readonly hooks: ShutdownHooks;
 }
 
+/** Keys that a primitive does not know are no error: env and hooks may be objects of the embedder's, with more in them. */
+const HOOKS = looseObject({
+  preStop: v.optional(method),
+  postStop: v.optional(method),
+  cancelled: v.optional(method),
+  preStopFirst: flag(true),
+});
+const ENV = looseObject({ onEvent: v.optional(method), hooks: v.optional(HOOKS) });
+
 /**
  * The one place where an env's defaults are filled in.
  *
- * @throws HandoverError `ERR_INVALID_OPTION` for a port that lacks a method it must have
+ * @throws HandoverError `ERR_INVALID_OPTION` for what is not of its kind, and for a port that lacks a method
  */
 export function resolveEnv(env: Env = {}): Ground {
+  parseOptions(ENV, env, 'env');
   requireMethods('env.clock', env.clock, ['now', 'wall', 'timer', 'random']);
-  requireMethods('env.registrar', env.registrar, ['register', 'deregister']);
-  if (env.onEvent !== undefined && typeof env.onEvent !== 'function') {
-    throw invalidOption('env.onEvent', 'must be a function that takes an event');
-  }
+  requireMethods('env.registrar', env.registrar, ['register', 'deregister'], ['confirms', 'drained']);
   return {
     clock: env.clock ?? systemClock,
     onEvent: env.onEvent ?? (() => undefined),
     registrar: env.registrar,
+    // As they are: hooks may be methods of an object of the embedder's.
     hooks: env.hooks ?? {},
   };
 }
@@ -75,12 +85,24 @@ export function resolveEnv(env: Env = {}): Ground {
 /**
  * Refuses a port that cannot do what the library will ask of it, before anything is touched.
  *
+ * @param methods - what it must have
+ * @param optional - what it need not have
  * @throws HandoverError `ERR_INVALID_OPTION` naming the port and the method
  */
-export function requireMethods(path: string, port: object | undefined, methods: readonly string[]): void {
+export function requireMethods(
+  path: string,
+  port: object | undefined,
+  methods: readonly string[],
+  optional: readonly string[] = [],
+): void {
   if (port === undefined) return;
-  for (const method of methods) {
-    const member: unknown = (port as Readonly<Record<string, unknown>> | null)?.[method];
-    if (typeof member !== 'function') throw invalidOption(path, `has no method ${method}()`);
+  const member = (name: string): unknown => (port as Readonly<Record<string, unknown>> | null)?.[name];
+  for (const name of methods) {
+    if (typeof member(name) !== 'function') throw invalidOption(path, `has no method ${name}()`);
+  }
+  for (const name of optional) {
+    if (member(name) !== undefined && typeof member(name) !== 'function') {
+      throw invalidOption(`${path}.${name}`, 'must be a function');
+    }
   }
 }

@@ -31,7 +31,11 @@ export function requiredDuration(o: { readonly never?: boolean } = {}) {
 /** A whole number within bounds; `undefined` gives the default. */
 export function wholeNumber(fallback: number, min: number, max = Number.MAX_SAFE_INTEGER) {
   const text = `must be a whole number from ${min}${max === Number.MAX_SAFE_INTEGER ? '' : ` to ${max}`}`;
-  return v.optional(v.pipe(v.number(text), v.integer(text), v.minValue(min, text), v.maxValue(max, text)), fallback);
+  return v.optional(wholeRange(min, max, text), fallback);
+}
+
+function wholeRange(min: number, max: number, text: string) {
+  return v.pipe(v.number(text), v.integer(text), v.minValue(min, text), v.maxValue(max, text));
 }
 
 /** A flag; `undefined` gives the default. */
@@ -47,9 +51,41 @@ export function oneOf<const T extends readonly string[]>(words: T, fallback: T[n
 /** Text that is not empty. */
 export const text = v.pipe(v.string('must be text'), v.nonEmpty('must not be empty'));
 
+/**
+ * A schema of objects that takes no array for one, as valibot's own do: `[]` would be a block with nothing in it.
+ *
+ * @param schema - one that refuses `null`
+ */
+function noArray<S extends v.GenericSchema>(schema: S): S {
+  const run: S['~run'] = ({ value, ...dataset }, config) =>
+    schema['~run']({ ...dataset, value: Array.isArray(value) ? null : value }, config);
+  return { ...schema, '~run': run };
+}
+
+/** An object of these keys and no others. */
+export function strictObject<const E extends v.ObjectEntries>(entries: E) {
+  return noArray(v.strictObject(entries));
+}
+
+/** An object of these keys and any others. */
+export function looseObject<const E extends v.ObjectEntries>(entries: E, message?: string) {
+  return noArray(v.looseObject(entries, message));
+}
+
+/** An object whose keys are names of the caller's choice. */
+export function record<K extends v.GenericSchema<string, string>, V extends v.GenericSchema>(key: K, value: V) {
+  return noArray(v.record(key, value));
+}
+
+/** A function; nothing of what it takes can be checked. */
+export const method = v.function('must be a function');
+
+/** A TCP port. */
+export const port = wholeRange(1, 65_535, 'must be a port from 1 to 65535');
+
 /** A block of options of its own: absent, `{}` and partial give the same defaults for what is missing (G-2). */
 export function block<const E extends v.ObjectEntries>(entries: E) {
-  return v.optional(v.strictObject(entries), {} as never);
+  return v.optional(strictObject(entries), {} as never);
 }
 
 /**
@@ -66,14 +102,31 @@ export function parseOptions<S extends v.GenericSchema>(schema: S, input: unknow
   throw toError(result.issues[0], prefix);
 }
 
+/** The path of a problem with the whole of what was given to a function. */
+export const WHOLE = '(options)';
+
 function toError(issue: v.BaseIssue<unknown>, prefix: string): HandoverError<'ERR_INVALID_OPTION'> {
-  const path = [prefix, v.getDotPath(issue) ?? ''].filter((part) => part !== '').join('.');
-  return invalidOption(path === '' ? '(options)' : path, issue.message);
+  // A key that is empty is shown as such: `ports.""`.
+  const keys = (issue.path ?? []).map(({ key }) => (key === '' ? '""' : String(key)));
+  const path = [prefix, ...keys].filter((part) => part !== '').join('.');
+  return invalidOption(path === '' ? WHOLE : path, issue.message);
 }
+
+/** What valibot expects, in words. */
+const WORDS: Readonly<Record<string, string>> = {
+  Array: 'must be an array',
+  Object: 'must be an object',
+  boolean: 'must be true or false',
+  never: 'is not an option; check its spelling',
+  number: 'must be a number',
+  string: 'must be text',
+};
+/** An object that lacks a key. */
+const OBJECTS = ['object', 'strict_object', 'loose_object'];
 
 /** What to say where a schema has no words of its own; never what was received, which may be a secret (G-6). */
 function problem({ type, expected }: v.BaseIssue<unknown>): string {
-  if (expected === 'never') return 'is not an option; check its spelling';
-  if (expected === 'Object') return 'must be an object';
-  return type === 'strict_object' ? 'is required' : `must be ${expected ?? 'something else'}`;
+  const words = WORDS[expected ?? ''];
+  if (words !== undefined) return words;
+  return OBJECTS.includes(type) ? 'is required' : `must be ${expected ?? 'something else'}`;
 }

@@ -3,6 +3,13 @@ import { type Env, systemClock } from 'handover';
 import { FakeClock, FakeRegistrar } from 'handover/testing';
 import { requireMethods, resolveEnv } from '../src/env.js';
 
+class Lacking extends FakeRegistrar {
+  constructor(more: object) {
+    super();
+    Object.assign(this, more);
+  }
+}
+
 describe('resolveEnv', () => {
   it.each([undefined, {}, { clock: undefined, onEvent: undefined, registrar: undefined, hooks: undefined }])(
     'G-2 %j gives the defaults',
@@ -24,7 +31,18 @@ describe('resolveEnv', () => {
     [{ clock: null }, 'env.clock', 'Option env.clock: has no method now()'],
     [{ registrar: { register: () => Promise.resolve() } }, 'env.registrar', 'has no method deregister()'],
     [{ registrar: 'consul' }, 'env.registrar', 'has no method register()'],
+    [{ registrar: null }, 'env.registrar', 'has no method register()'],
+    [{ registrar: new Lacking({ drained: 1 }) }, 'env.registrar.drained', 'must be a function'],
     [{ onEvent: {} }, 'env.onEvent', 'must be a function'],
+    [{ onEvent: null }, 'env.onEvent', 'must be a function'],
+    [{ hooks: null }, 'env.hooks', 'must be an object'],
+    [{ hooks: [] }, 'env.hooks', 'must be an object'],
+    [{ hooks: { preStop: 1 } }, 'env.hooks.preStop', 'must be a function'],
+    [{ hooks: { preStopFirst: 'no' } }, 'env.hooks.preStopFirst', 'must be true or false'],
+    [null, 'env', 'must be an object'],
+    [5, 'env', 'must be an object'],
+    [[], 'env', 'must be an object'],
+    [() => ({}), 'env', 'must be an object'],
   ])('G-2 refuses %j before anything is touched', (env, path, message) => {
     expect(() => resolveEnv(env as unknown as Env)).toThrow(
       expect.objectContaining({
@@ -35,8 +53,20 @@ describe('resolveEnv', () => {
     );
   });
 
+  it('G-2 hooks may be methods of an object, and stay its own', () => {
+    class Hooks {
+      readonly calls: string[] = [];
+      async preStop(id: string): Promise<void> {
+        this.calls.push(id);
+      }
+    }
+    const hooks = new Hooks();
+    void resolveEnv({ hooks: hooks }).hooks.preStop?.('a', {});
+    expect(hooks.calls).toEqual(['a']);
+  });
+
   it('requireMethods finds methods of classes, and asks nothing of what is absent', () => {
-    expect(() => requireMethods('x', new FakeRegistrar(), ['register', 'drained'])).not.toThrow();
+    expect(() => requireMethods('x', new FakeRegistrar(), ['register', 'confirms'])).not.toThrow();
     expect(() => requireMethods('x', undefined, ['anything'])).not.toThrow();
   });
 });

@@ -1,8 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import * as v from 'valibot';
-import { block, duration, flag, oneOf, parseOptions, requiredDuration, text, wholeNumber } from '../src/options.js';
+import {
+  block,
+  duration,
+  flag,
+  looseObject,
+  method,
+  oneOf,
+  parseOptions,
+  port,
+  record,
+  requiredDuration,
+  strictObject,
+  text,
+  wholeNumber,
+} from '../src/options.js';
 
-const SCHEMA = v.strictObject({
+const SCHEMA = strictObject({
   removal: block({ enabled: flag(true), delay: duration(180_000, { never: true }) }),
   pull: block({ attempts: wholeNumber(5, 1), concurrency: wholeNumber(3, 1, 10), policy: oneOf(['a', 'b'], 'a') }),
   timeout: duration(500),
@@ -51,6 +65,8 @@ describe('what is refused names its path', () => {
     [{ removal: { enabled: 'no' } }, 'removal.enabled', 'must be true or false'],
     [{ removal: null }, 'removal', 'must be an object'],
     [{ removal: 5 }, 'removal', 'must be an object'],
+    [{ removal: [] }, 'removal', 'must be an object'],
+    [[], '(options)', 'must be an object'],
     [{ timeout: 'never' }, 'timeout', '"never" is not allowed here'],
     [{ timeout: Infinity }, 'timeout', 'Infinity is not allowed here'],
     [{ pull: { attempts: 0 } }, 'pull.attempts', 'must be a whole number from 1'],
@@ -70,9 +86,9 @@ describe('what is refused names its path', () => {
     );
   });
 
-  const TASK = v.strictObject({
+  const TASK = strictObject({
     owner: text,
-    list: v.optional(v.array(v.strictObject({ every: requiredDuration() }))),
+    list: v.optional(v.array(strictObject({ every: requiredDuration() }))),
   });
 
   it.each([
@@ -82,15 +98,48 @@ describe('what is refused names its path', () => {
     [{ owner: 5 }, 'alloc.owner', 'must be text'],
     [{ owner: 'a', list: [{ every: 1 }, { every: '1' }] }, 'alloc.list.1.every', '"1" is not a duration'],
     [{ owner: 'a', list: [{}] }, 'alloc.list.0.every', 'is required'],
-    [[], 'alloc.owner', 'is required'],
+    [[], 'alloc', 'must be an object'],
+    [{ owner: 'a', list: [[]] }, 'alloc.list.0', 'must be an object'],
     ['a', 'alloc', 'must be an object'],
-    [{ owner: 'a', list: 'x' }, 'alloc.list', 'must be Array'],
+    [{ owner: 'a', list: 'x' }, 'alloc.list', 'must be an array'],
   ])('G-2 below a prefix, and where there is no default: %j: %s %s', (input, path, problem) => {
     expect(() => parseOptions(TASK, input, 'alloc')).toThrow(
       expect.objectContaining({
         details: { path },
         message: expect.stringContaining(`Option ${path}: ${problem}`) as string,
       }),
+    );
+  });
+
+  it.each([
+    [v.array(v.string()), {}, '(options)', 'must be an array'],
+    [v.array(v.string()), [1], '0', 'must be text'],
+    [v.number(), 'x', '(options)', 'must be a number'],
+    [v.boolean(), 'x', '(options)', 'must be true or false'],
+    [method, {}, '(options)', 'must be a function'],
+    [port, 65_536, '(options)', 'must be a port from 1 to 65535'],
+    [v.literal('hang'), 'x', '(options)', 'must be "hang"'],
+    [v.picklist(['a', 'b']), 'x', '(options)', 'must be ("a" | "b")'],
+    [record(text, port), [], '(options)', 'must be an object'],
+    [record(text, port), null, '(options)', 'must be an object'],
+    [record(text, port), { '': 80 }, '""', 'must not be empty'],
+    [strictObject({ ports: record(text, port) }), { ports: { '': 80 } }, 'ports.""', 'must not be empty'],
+    [looseObject({ id: text }), [], '(options)', 'must be an object'],
+    [looseObject({ id: text }), {}, 'id', 'is required'],
+    [looseObject({ id: text }, 'must be an instance'), [], '(options)', 'must be an instance'],
+    [v.object({ id: text }), {}, 'id', 'is required'],
+    [
+      v.pipe(
+        strictObject({ id: v.optional(text) }),
+        v.check(() => true),
+      ),
+      [],
+      '(options)',
+      'must be an object',
+    ],
+  ])('G-2 every kind of schema has words for a person (%#)', (schema: v.GenericSchema, input, path, problem) => {
+    expect(() => parseOptions(schema, input)).toThrow(
+      expect.objectContaining({ details: { path }, message: `Option ${path}: ${problem}` }),
     );
   });
 

@@ -3,7 +3,7 @@ import type { Ground, Reason } from '../env.js';
 import { Emitter } from '../events.js';
 import { Cell } from '../internal/cell.js';
 import { Machine } from '../internal/machine.js';
-import { messageOf } from './faults.js';
+import { messageOf } from '../internal/message-of.js';
 import { ALLOC_TABLE, type AllocEvent, isTerminal, reachedGate } from './states.js';
 import type { AllocFeed, AllocState, AllocStatus, AllocView } from './types.js';
 

@@ -1,6 +1,7 @@
 import type { ExclusiveResource } from '../driver/driver.js';
 import { formatDuration } from '../duration.js';
 import { HandoverError, isHandoverError } from '../errors.js';
+import { WHOLE } from '../options.js';
 import type { HealthReading } from './health.js';
 import type { AllocOptions } from './options.js';
 import { isBeforeStart, isTerminal } from './states.js';
@@ -56,17 +57,12 @@ export function inside<T>(prefix: string, make: () => T): T {
     return make();
   } catch (error) {
     if (!isHandoverError(error, 'ERR_INVALID_OPTION')) throw error;
-    const path = `${prefix}.${error.details.path}`;
+    const path = error.details.path === WHOLE ? prefix : `${prefix}.${error.details.path}`;
     throw new HandoverError('ERR_INVALID_OPTION', error.message.replace(error.details.path, path), {
       details: { path },
       cause: error,
     });
   }
-}
-
-/** The message of whatever was caught. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The part of a reason that carries the error, if it is one of ours. */

@@ -2,6 +2,7 @@ import type { Call } from '../call.js';
 import type { Clock } from '../clock.js';
 import type { Reason } from '../env.js';
 import { backoff } from '../internal/backoff.js';
+import { messageOf } from '../internal/message-of.js';
 import { sleep, withDeadline } from '../internal/signals.js';
 import type { AllocOptions, CheckOptions } from './options.js';
 
@@ -86,7 +87,7 @@ export class HealthMonitor {
     try {
       await withDeadline(clock, check.timeout, this.#end.signal, late, (signal) => this.#ports.try(check, { signal }));
     } catch (error) {
-      problem = error instanceof Error ? error.message : String(error);
+      problem = messageOf(error);
     }
     if (this.#end.signal.aborted) return;
     this.#passed.set(check.name, problem === undefined);

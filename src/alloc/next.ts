@@ -1,4 +1,3 @@
-import * as v from 'valibot';
 import type { Call, Duration, Opt } from '../call.js';
 import { type Clock, Deadline } from '../clock.js';
 import { formatDuration } from '../duration.js';
@@ -6,12 +5,12 @@ import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
 import { deferred } from '../internal/deferred.js';
 import { linkSignals, withDeadline } from '../internal/signals.js';
-import { duration, oneOf, parseOptions } from '../options.js';
+import { duration, oneOf, parseOptions, strictObject } from '../options.js';
 import { look, sightings } from './sightings.js';
 import { isDoomed, meets } from './states.js';
 import type { AllocPeer, AllocView, Gate, NextOutcome, Sighting } from './types.js';
 
-const schema = v.strictObject({
+const schema = strictObject({
   gate: oneOf(['none', 'prepared', 'healthy'], 'prepared'),
   deadline: duration(30 * 60_000, { never: true }),
   onFailed: oneOf(['keep', 'proceed'], 'keep'),

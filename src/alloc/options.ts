@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { duration, block, oneOf, parseOptions, requiredDuration, text } from '../options.js';
+import { block, duration, oneOf, parseOptions, record, requiredDuration, strictObject, text } from '../options.js';
 import { invalidOption } from '../errors.js';
 import type { AllocEnv, AllocSpec } from './types.js';
 
@@ -12,24 +12,24 @@ const tries = {
 const check = v.variant(
   'type',
   [
-    v.strictObject({
+    strictObject({
       ...tries,
       type: v.literal('http'),
       port: text,
       path: v.pipe(v.string('must be text'), v.startsWith('/', "must start with '/'")),
     }),
-    v.strictObject({ ...tries, type: v.literal('tcp'), port: text }),
-    v.strictObject({ ...tries, type: v.literal('custom') }),
+    strictObject({ ...tries, type: v.literal('tcp'), port: text }),
+    strictObject({ ...tries, type: v.literal('custom') }),
   ],
   'must be one of http, tcp, custom',
 );
 
-const service = v.strictObject({
+const service = strictObject({
   service: text,
   task: text,
   port: text,
   registerWhen: oneOf(['started', 'healthy'], 'healthy'),
-  meta: v.optional(v.record(v.string(), v.string('must be text'))),
+  meta: v.optional(record(v.string(), v.string('must be text'))),
 });
 
 const NAME = v.pipe(
@@ -38,13 +38,13 @@ const NAME = v.pipe(
   v.maxLength(128, 'must have 128 characters at most'),
 );
 
-const task = v.strictObject({
+const task = strictObject({
   name: NAME,
   driver: v.custom<object>((it) => typeof it === 'object' && it !== null, 'must be a TaskDriver'),
   spec: v.unknown(),
 });
 
-const allocSchema = v.strictObject({
+const allocSchema = strictObject({
   id: NAME,
   tasks: v.pipe(
     v.array(task, 'must be a list'),

@@ -6,11 +6,11 @@ import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
 import { deferred } from '../internal/deferred.js';
 import { linkSignals } from '../internal/signals.js';
-import { oneOf, parseOptions, requiredDuration } from '../options.js';
+import { oneOf, parseOptions, requiredDuration, strictObject } from '../options.js';
 import { sightings } from './sightings.js';
 import type { AllocPeer, AllocState, AllocView, PreviousOutcome } from './types.js';
 
-const schema = v.strictObject({
+const schema = strictObject({
   deadline: v.optional(requiredDuration({ never: true })),
   onExpired: oneOf(['fail', 'overlap'], 'fail'),
   onUnreachable: oneOf(['wait', 'proceed'], 'wait'),

@@ -8,7 +8,7 @@ import { backoff } from '../internal/backoff.js';
 import { deferred } from '../internal/deferred.js';
 import { onAbort, sleep, withDeadline } from '../internal/signals.js';
 import type { ExitResult } from '../shutdown/types.js';
-import { messageOf } from './faults.js';
+import { messageOf } from '../internal/message-of.js';
 import { specHash } from './spec-hash.js';
 
 /** How soon something that could not be confirmed is tried again. */

@@ -10,7 +10,7 @@ import { Emitter } from '../events.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
 import { messageOf } from '../internal/message-of.js';
 import { abortable } from '../internal/signals.js';
-import { parseOptions, text } from '../options.js';
+import { parseOptions, strictObject, text } from '../options.js';
 import { Containers } from './driver-containers.js';
 import { DockerHandle, type DockerState, type HandleOptions } from './driver-handle.js';
 import { LABELS, ownedBy } from './driver-labels.js';
@@ -32,7 +32,7 @@ export type DockerDriverOptions = {
   name: string;
 }>;
 
-const schema = v.strictObject({
+const schema = strictObject({
   docker: v.custom<DockerLike>(isObject, 'must be a Docker client, such as `new Docker()` of dockerode'),
   images: v.custom<ImageLeases>(isObject, 'must be an ImageCoordinator'),
   name: v.optional(text, 'docker'),

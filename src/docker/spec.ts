@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { Opt } from '../call.js';
 import type { ExclusiveResource } from '../driver/driver.js';
 import type { PullPolicy } from '../image/types.js';
-import { parseOptions, text } from '../options.js';
+import { looseObject, parseOptions, port, record, strictObject, text } from '../options.js';
 import { fixedPorts } from './driver-body.js';
 
 /** A port of a container. */
@@ -42,11 +42,8 @@ export type DockerSpec = {
   create: Readonly<Record<string, unknown>>;
 }>;
 
-const PORT_TEXT = 'must be a port from 1 to 65535';
-const port = v.pipe(v.number(PORT_TEXT), v.integer(PORT_TEXT), v.minValue(1, PORT_TEXT), v.maxValue(65_535, PORT_TEXT));
-
 const ports = v.pipe(
-  v.record(text, v.strictObject({ container: port, host: v.optional(port) })),
+  record(text, strictObject({ container: port, host: v.optional(port) })),
   v.check((all) => {
     const containers = Object.values(all).map(({ container }) => container);
     return new Set(containers).size === containers.length;
@@ -66,11 +63,11 @@ const variable = v.pipe(text, v.regex(/^[^=\0]+$/, 'must not contain "="'));
 
 /** What would take the container's life out of the driver's hands, and the leased content away (DP-6, DP-8). */
 const create = v.pipe(
-  v.looseObject({
+  looseObject({
     HostConfig: v.nullish(
-      v.looseObject({
+      looseObject({
         RestartPolicy: v.nullish(
-          v.looseObject({
+          looseObject({
             Name: v.nullish(
               v.picklist(['', 'no'], 'must be no, or left out: an engine that starts it again undoes its stop (DP-8)'),
             ),
@@ -85,11 +82,11 @@ const create = v.pipe(
   v.check((raw) => !('Image' in raw), 'must not set Image: the driver creates from the leased `image` (DP-6)'),
 );
 
-const schema = v.strictObject({
+const schema = strictObject({
   image: text,
   name: v.optional(name),
   command: v.optional(v.array(v.string('must be text'))),
-  env: v.optional(v.record(variable, v.string('must be text'))),
+  env: v.optional(record(variable, v.string('must be text'))),
   pull: v.optional(
     v.picklist(['if-absent', 'always', 'never', 'if-stale'], 'must be one of if-absent, always, never, if-stale'),
   ),

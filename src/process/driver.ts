@@ -12,7 +12,7 @@ import { HandoverError, invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
 import { messageOf } from '../internal/message-of.js';
 import { bootId } from '../internal/process-identity.js';
-import { parseOptions, text } from '../options.js';
+import { parseOptions, strictObject, text } from '../options.js';
 import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
 import { type Run, killSurvivors } from './identity.js';
 import { type Launched, launch } from './launch.js';
@@ -33,7 +33,7 @@ export type ProcessDriverOptions = {
   artifacts: ArtifactLeases;
 }>;
 
-const OPTIONS = v.strictObject({
+const OPTIONS = strictObject({
   directory: text,
   name: v.optional(text, 'process'),
   artifacts: v.optional(

@@ -1,10 +1,9 @@
 import { resolve } from 'node:path';
-import * as v from 'valibot';
 import type { Call, Opt } from '../call.js';
 import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
 import type { ArtifactSource, NormalisedReference, Progress } from '../image/types.js';
-import { parseOptions, text, wholeNumber } from '../options.js';
+import { parseOptions, strictObject, text, wholeNumber } from '../options.js';
 import { download } from './download.js';
 import { parseFileReference } from './file-reference.js';
 import { type FileArtifact, FileStore } from './file-store.js';
@@ -20,7 +19,7 @@ export type HttpFilesOptions = {
   maxBytes: number;
 }>;
 
-const OPTIONS = v.strictObject({ directory: text, maxBytes: wholeNumber(Number.MAX_SAFE_INTEGER, 1) });
+const OPTIONS = strictObject({ directory: text, maxBytes: wholeNumber(Number.MAX_SAFE_INTEGER, 1) });
 
 type FetchCall = Call & { readonly onProgress: (progress: Omit<Progress, 'attempt'>) => void };
 

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Opt } from '../call.js';
 import type { ExclusiveResource } from '../driver/driver.js';
-import { parseOptions, text } from '../options.js';
+import { parseOptions, port, record, strictObject, text } from '../options.js';
 
 /** What an OS process is started from. */
 export type ProcessSpec = {
@@ -30,8 +30,6 @@ export type ProcessSpec = {
   stderr: string;
 }>;
 
-const PORT = 'must be a port from 1 to 65535';
-const port = v.pipe(v.number(PORT), v.integer(PORT), v.minValue(1, PORT), v.maxValue(65_535, PORT));
 /** What the system calls take: C strings. */
 const cText = v.pipe(
   v.string('must be text'),
@@ -43,15 +41,15 @@ const variable = v.pipe(
   v.check((value) => !value.includes('='), 'must not contain "="'),
 );
 
-const SPEC = v.strictObject({
+const SPEC = strictObject({
   argv: v.tupleWithRest([program], cText),
   artifact: v.optional(text),
   cwd: v.optional(program, '.'),
-  env: v.optional(v.record(variable, cText), {}),
+  env: v.optional(record(variable, cText), {}),
   inheritEnv: v.optional(v.array(variable), ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG']),
   ports: v.optional(
     v.pipe(
-      v.record(text, port),
+      record(text, port),
       v.check((all) => new Set(Object.values(all)).size === Object.values(all).length, 'names one port twice'),
     ),
     {},

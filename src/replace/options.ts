@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { duration, oneOf, parseOptions } from '../options.js';
+import { duration, oneOf, parseOptions, strictObject } from '../options.js';
 import type { ReplaceOptions } from './types.js';
 
-const schema = v.strictObject({
+const schema = strictObject({
   order: v.optional(v.picklist(['stop-first', 'start-first'], "must be 'stop-first' or 'start-first'")),
   gate: v.optional(v.picklist(['none', 'prepared', 'healthy'], 'must be one of none, prepared, healthy')),
   gateDeadline: duration(30 * 60_000, { never: true }),

@@ -1,6 +1,6 @@
 import type { AllocLifecycle } from '../alloc/lifecycle.js';
 import { viewOf } from '../alloc/board.js';
-import { messageOf } from '../alloc/faults.js';
+import { messageOf } from '../internal/message-of.js';
 import { NextAllocWatcher } from '../alloc/next.js';
 import { PrevAllocWatcher } from '../alloc/previous.js';
 import { isBeforeStart, isServing, isTerminal } from '../alloc/states.js';

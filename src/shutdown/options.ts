@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { FirstSignal } from './context.js';
-import { duration, parseOptions, requiredDuration } from '../options.js';
+import { duration, looseObject, parseOptions, requiredDuration, strictObject, text } from '../options.js';
 import type { RunOptions, ServiceInstance, ShutdownOptions, StopReason } from './types.js';
 
 const SIGNAL_HELP = "must name a signal, such as 'SIGTERM', 'TERM', 'SIGRTMIN+3' or '15'";
@@ -42,13 +42,13 @@ const signal = v.pipe(
 /** By its form, so that the error of a hold names the hold. */
 const policy = v.lazy((input) =>
   typeof input === 'object' && input !== null
-    ? v.strictObject({ hold: requiredDuration() })
+    ? strictObject({ hold: requiredDuration() })
     : v.picklist(['proceed', 'abort'], POLICY_HELP),
 );
 
-const instance = v.looseObject({ id: v.pipe(v.string(), v.nonEmpty()) }, 'must be a list of service instances');
+const instance = looseObject({ id: text }, 'must be a list of service instances');
 
-const DEFAULTS = v.strictObject({
+const DEFAULTS = strictObject({
   shutdownDelay: v.optional(requiredDuration()),
   killTimeout: duration(5_000, { never: true }),
   killSignal: v.optional(signal),
@@ -57,7 +57,7 @@ const DEFAULTS = v.strictObject({
   onDeregisterError: v.optional(policy, 'proceed'),
 });
 
-const RUN = v.strictObject({
+const RUN = strictObject({
   ...DEFAULTS.entries,
   services: v.optional(v.array(instance, 'must be a list of service instances'), []),
   reason: v.optional(v.string('must be text')),

@@ -9,14 +9,13 @@ import type {
   TaskHandle,
 } from '../driver/driver.js';
 import { HandoverError } from '../errors.js';
-import { parseOptions, text } from '../options.js';
+import { parseOptions, port, strictObject, text } from '../options.js';
 import type { ExitResult } from '../shutdown/types.js';
 import type { FakeSpec, FakeTask, FakeWorld } from './fake-world.js';
 
-const PORT = 'must be a port from 1 to 65535';
-const SPEC = v.strictObject({
+const SPEC = strictObject({
   version: text,
-  port: v.optional(v.pipe(v.number(PORT), v.integer(PORT), v.minValue(1, PORT), v.maxValue(65_535, PORT))),
+  port: v.optional(port),
 });
 
 /** A driver whose tasks live in a {@link FakeWorld}. */

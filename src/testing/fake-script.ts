@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Duration, Opt } from '../call.js';
 import { type HandoverError, isHandoverError } from '../errors.js';
-import { parseOptions, requiredDuration } from '../options.js';
+import { parseOptions, requiredDuration, strictObject } from '../options.js';
 import type { ExitResult } from '../shutdown/types.js';
 
 /** How the tasks of one alloc, or one task, behave. What is not said happens at once and goes well. */
@@ -42,7 +42,7 @@ const step = v.optional(
   v.lazy((input) => (isHandoverError(input) ? failure : input === 'hang' ? hang : requiredDuration({ never: true }))),
 );
 
-const SCRIPT = v.strictObject({
+const SCRIPT = strictObject({
   prestart: step,
   start: step,
   exitAfter: time,

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { AuthProvider, Credentials } from '../../image/types.js';
-import { parseOptions } from '../../options.js';
+import { parseOptions, record } from '../../options.js';
 import { CREDENTIALS } from './registry-auth.js';
 import { entryOf, registryHost } from './registry-host.js';
 
@@ -12,6 +12,6 @@ import { entryOf, registryHost } from './registry-host.js';
  * @throws HandoverError `ERR_INVALID_OPTION` naming the registry whose entry has none of the forms of `Credentials`
  */
 export function staticAuth(entries: Readonly<Record<string, Credentials>>): AuthProvider {
-  const known = parseOptions(v.record(v.string(), CREDENTIALS), entries, 'entries');
+  const known = parseOptions(record(v.string(), CREDENTIALS), entries, 'entries');
   return async (host) => entryOf(known, registryHost(host));
 }
