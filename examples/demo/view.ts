@@ -1,6 +1,6 @@
 import type { AllocStatus, HandoverEvent, Progress } from 'handover';
 import { type Rows, comparison, fit, legend, outcomes, progressLine, timeline } from './text.js';
-import type { World } from './world.js';
+import { HEALTHY_DEADLINE, type World } from './world.js';
 
 /** What a person sees of the demo. */
 export interface View {
@@ -104,10 +104,12 @@ export class TextView implements View {
   }
 
   /** A version that runs and does not answer yet: the word of its checks says why. */
-  #health({ id, checks }: AllocStatus): void {
+  #health({ id, health, checks }: AllocStatus): void {
+    if (!this.#live.has(id)) return;
     const failing = Object.values(checks).filter(({ code }) => code !== 'check-passing');
     const words = failing.map(({ message }) => message).join('; ');
-    if (this.#live.has(id)) this.#wait(id, words === '' ? 'its checks pass' : `not healthy yet: ${words}`);
+    if (health === 'passing') this.#wait(id, 'its checks pass');
+    else if (words !== '') this.#wait(id, `not healthy yet, given up after ${HEALTHY_DEADLINE}: ${words}`);
   }
 
   /** What an alloc waits for: in place on a terminal, else one line for each change. */
