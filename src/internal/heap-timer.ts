@@ -2,6 +2,8 @@ import type { Clock } from '../clock.js';
 
 interface Entry {
   readonly at: number;
+  /** Of several at one time the first that was added comes first. */
+  readonly turn: number;
   readonly fire: () => void;
   /** Where it is in the heap; -1 = no longer in it. */
   index: number;
@@ -14,6 +16,7 @@ interface Entry {
 export class HeapTimer {
   readonly #clock: Clock;
   readonly #heap: Entry[] = [];
+  #turns = 0;
   #armedFor = Infinity;
   #disarm: () => void = () => undefined;
 
@@ -33,7 +36,7 @@ export class HeapTimer {
    */
   add(ms: number, fire: () => void): () => void {
     if (ms === Infinity) return () => undefined;
-    const entry: Entry = { at: this.#clock.now() + ms, fire, index: this.#heap.length };
+    const entry: Entry = { at: this.#clock.now() + ms, turn: this.#turns++, fire, index: this.#heap.length };
     this.#heap.push(entry);
     this.#up(entry);
     this.#arm();
@@ -58,15 +61,24 @@ export class HeapTimer {
     this.#disarm = this.#clock.timer(next - this.#clock.now(), () => this.#ring(), { keepAlive: false });
   }
 
+  /** One by one, since an alarm may cancel others that are due; those that it adds have a ring of their own. */
   #ring(): void {
-    const due: Entry[] = [];
-    for (let first = this.#heap[0]; first !== undefined && first.at <= this.#clock.now(); first = this.#heap[0]) {
-      due.push(first);
-      this.#take(first);
-    }
+    const now = this.#clock.now();
+    const turns = this.#turns;
     this.#armedFor = Infinity;
-    this.#arm();
-    for (const entry of due) entry.fire();
+    try {
+      for (let first = this.#heap[0]; isDue(first); first = this.#heap[0]) {
+        this.#take(first);
+        first.fire();
+      }
+    } finally {
+      // What throws must not keep the others from their ring.
+      this.#arm();
+    }
+
+    function isDue(entry: Entry | undefined): entry is Entry {
+      return entry !== undefined && entry.at <= now && entry.turn < turns;
+    }
   }
 
   #take(entry: Entry): void {
@@ -88,7 +100,7 @@ export class HeapTimer {
   #up(entry: Entry): void {
     while (entry.index > 0) {
       const parent = this.#heap[(entry.index - 1) >> 1] as Entry;
-      if (parent.at <= entry.at) return;
+      if (isBefore(parent, entry)) return;
       this.#swap(parent, entry);
     }
   }
@@ -97,8 +109,8 @@ export class HeapTimer {
     for (;;) {
       const left = this.#heap[2 * entry.index + 1];
       const right = this.#heap[2 * entry.index + 2];
-      const child = right !== undefined && left !== undefined && right.at < left.at ? right : left;
-      if (child === undefined || child.at >= entry.at) return;
+      const child = right !== undefined && left !== undefined && isBefore(right, left) ? right : left;
+      if (child === undefined || isBefore(entry, child)) return;
       this.#swap(entry, child);
     }
   }
@@ -108,4 +120,8 @@ export class HeapTimer {
     this.#place(upper, lower.index);
     this.#place(lower, index);
   }
+}
+
+function isBefore(a: Entry, b: Entry): boolean {
+  return a.at === b.at ? a.turn < b.turn : a.at < b.at;
 }

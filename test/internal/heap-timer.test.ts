@@ -3,31 +3,126 @@ import { FakeClock } from 'handover/testing';
 import { expect, it } from 'vitest';
 import { HeapTimer } from '../../src/internal/heap-timer.js';
 
-it('IC-15 any adds and cancels: each alarm fires at its time or never, on one timer', async () => {
-  const step = fc.record({ ms: fc.nat(50), cancel: fc.boolean(), wait: fc.nat(20) });
+/** What somebody does, and again when the alarm fires that it has set: numbers are those of alarms, modulo their count. */
+type Deed =
+  { readonly add: number; readonly then: readonly Deed[] } | { readonly cancel: number } | { readonly advance: number };
+
+const { deeds } = fc.letrec<{ deed: Deed; deeds: readonly Deed[] }>((tie) => ({
+  deeds: fc.array(tie('deed'), { maxLength: 4, depthIdentifier: 'deeds' }),
+  deed: fc.oneof(
+    { depthIdentifier: 'deeds', maxDepth: 4, withCrossShrink: true },
+    fc.record({ cancel: fc.nat(20) }),
+    fc.record({ add: fc.nat(3), then: tie('deeds') }),
+  ),
+}));
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ add: fc.nat(3), then: deeds }),
+    fc.record({ cancel: fc.nat(20) }),
+    fc.record({ advance: fc.nat(5) }),
+  ),
+  { maxLength: 30 },
+);
+
+/** The same as a list that is looked through: each alarm at its time, of several at one time the first that was added. */
+class Model {
+  now = 0;
+  readonly fired: string[] = [];
+  #alarms: { readonly at: number; readonly number: number; readonly then: readonly Deed[] }[] = [];
+  #count = 0;
+
+  get size(): number {
+    return this.#alarms.length;
+  }
+
+  do(deed: Deed): void {
+    if ('add' in deed) this.#alarms.push({ at: this.now + deed.add, number: this.#count++, then: deed.then });
+    else if ('cancel' in deed) this.#drop(deed.cancel % Math.max(1, this.#count));
+    else this.#advance(this.now + deed.advance);
+  }
+
+  #drop(number: number): void {
+    this.#alarms = this.#alarms.filter((alarm) => alarm.number !== number);
+  }
+
+  #advance(end: number): void {
+    for (;;) {
+      const [next] = this.#alarms.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at || a.number - b.number);
+      this.now = next?.at ?? end;
+      if (next === undefined) return;
+      this.#drop(next.number);
+      this.fired.push(`${next.number} at ${next.at}`);
+      next.then.forEach((deed) => this.do(deed));
+    }
+  }
+}
+
+it('IC-15 whatever is added and cancelled, also by alarms that fire: each comes at its time or never, on one timer', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+    fc.asyncProperty(steps, async (all) => {
+      const model = new Model();
       const clock = new FakeClock();
       const timers = new HeapTimer(clock);
-      const alarms: { due: number; cancel: () => void; fired?: number; cancelled?: true }[] = [];
-      for (const { ms, cancel, wait } of steps) {
-        const alarm: (typeof alarms)[number] = { due: clock.now() + ms, cancel: () => undefined };
-        alarm.cancel = timers.add(ms, () => (alarm.fired = clock.now()));
-        alarms.push(alarm);
-        const victim = alarms[(ms * 7) % alarms.length]!;
-        if (cancel && victim.fired === undefined) {
-          victim.cancel();
-          victim.cancelled = true;
-        }
-        expect(clock.pending).toBeLessThanOrEqual(1);
-        await clock.advance(wait);
+      const fired: string[] = [];
+      const cancels: (() => void)[] = [];
+      const act = (deed: Deed): void => {
+        if ('add' in deed) {
+          const number = cancels.length;
+          cancels.push(() => undefined);
+          cancels[number] = timers.add(deed.add, () => {
+            fired.push(`${number} at ${clock.now()}`);
+            deed.then.forEach(act);
+          });
+        } else if ('cancel' in deed) cancels[deed.cancel % Math.max(1, cancels.length)]?.();
+      };
+      for (const deed of [...all, { advance: 100 }]) {
+        if ('advance' in deed) await clock.advance(deed.advance);
+        else act(deed);
+        model.do(deed);
+        expect([fired, timers.size, clock.pending]).toEqual([model.fired, model.size, Math.min(1, model.size)]);
       }
-      await clock.advance(100);
-      for (const alarm of alarms) expect(alarm.fired).toBe(alarm.cancelled ? undefined : alarm.due);
-      expect([timers.size, clock.pending]).toEqual([0, 0]);
     }),
-    { numRuns: 60 },
+    { numRuns: 200 },
   );
+});
+
+it('IC-15 an alarm that is cancelled by another one of the same time does not come', async () => {
+  const clock = new FakeClock();
+  const timers = new HeapTimer(clock);
+  const fired: string[] = [];
+  timers.add(10, () => {
+    fired.push('first');
+    cancel();
+  });
+  const cancel = timers.add(10, () => fired.push('cancelled'));
+  timers.add(10, () => {
+    fired.push('third');
+    timers.clear();
+  });
+  timers.add(10, () => fired.push('cleared'));
+  await clock.advance(20);
+  expect([fired, timers.size, clock.pending]).toEqual([['first', 'third'], 0, 0]);
+});
+
+it('IC-15 an alarm that throws keeps no other from its ring', () => {
+  let ring: () => void = () => undefined;
+  const fired: string[] = [];
+  const timers = new HeapTimer({
+    now: () => 0,
+    wall: () => 0,
+    random: () => 0,
+    timer: (_, fire) => {
+      ring = fire;
+      return () => undefined;
+    },
+  });
+  timers.add(0, () => {
+    throw new Error('broken');
+  });
+  timers.add(0, () => fired.push('second'));
+  expect(ring).toThrow('broken');
+  ring();
+  expect([fired, timers.size]).toEqual([['second'], 0]);
 });
 
 it('G-5 its timer does not keep the process alive; never is never', () => {
