@@ -5,6 +5,7 @@ import { type HandoverError, invalidOption } from './errors.js';
 import type { HandoverEvent } from './events.js';
 import { flag, looseObject, method, parseOptions } from './options.js';
 import type { Registrar, ShutdownHooks } from './shutdown/types.js';
+import type { StateStore } from './store/store.js';
 
 /**
  * The ports and functions that primitives use, in one open bag: one object serves all of them, and keys that a
@@ -15,6 +16,8 @@ export type Env = Opt<{
   clock: Clock;
   /** Every event of every primitive, in order: where a logger, metrics or a UI plugs in. A throw in it breaks nothing. */
   onEvent: (event: HandoverEvent) => void;
+  /** Where state outlives the process. Default: none, what is known ends with the process. */
+  store: StateStore;
   /** The service registry or balancer. Default: none, nothing is registered. */
   registrar: Registrar;
   /** What the embedder wants done around a shutdown. */
@@ -51,6 +54,7 @@ export interface Wait {
 export interface Ground {
   readonly clock: Clock;
   readonly onEvent: (event: HandoverEvent) => void;
+  readonly store: StateStore | undefined;
   readonly registrar: Registrar | undefined;
   readonly hooks: ShutdownHooks;
 }
@@ -72,10 +76,12 @@ const ENV = looseObject({ onEvent: v.optional(method), hooks: v.optional(HOOKS) 
 export function resolveEnv(env: Env = {}): Ground {
   parseOptions(ENV, env, 'env');
   requireMethods('env.clock', env.clock, ['now', 'wall', 'timer', 'random']);
+  requireMethods('env.store', env.store, ['batch', 'list']);
   requireMethods('env.registrar', env.registrar, ['register', 'deregister'], ['confirms', 'drained']);
   return {
     clock: env.clock ?? systemClock,
     onEvent: env.onEvent ?? (() => undefined),
+    store: env.store,
     registrar: env.registrar,
     // As they are: hooks may be methods of an object of the embedder's.
     hooks: env.hooks ?? {},

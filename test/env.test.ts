@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Env, systemClock } from 'handover';
-import { FakeClock, FakeRegistrar } from 'handover/testing';
+import { FakeClock, FakeRegistrar, memoryStore } from 'handover/testing';
 import { requireMethods, resolveEnv } from '../src/env.js';
 
 class Lacking extends FakeRegistrar {
@@ -15,13 +15,20 @@ describe('resolveEnv', () => {
     'G-2 %j gives the defaults',
     (env) => {
       const ground = resolveEnv(env);
-      expect(ground).toMatchObject({ clock: systemClock, registrar: undefined, hooks: {} });
+      expect(ground).toMatchObject({ clock: systemClock, store: undefined, registrar: undefined, hooks: {} });
       expect(ground.onEvent).toBeTypeOf('function');
     },
   );
 
   it('G-2 takes what is given, and keys it does not know', () => {
-    const env = { clock: new FakeClock(), registrar: new FakeRegistrar(), hooks: {}, onEvent: () => {}, feed: {} };
+    const env = {
+      clock: new FakeClock(),
+      store: memoryStore(),
+      registrar: new FakeRegistrar(),
+      hooks: {},
+      onEvent: () => {},
+      feed: {},
+    };
     const { feed: _, ...known } = env;
     expect(resolveEnv(env)).toEqual(known);
   });
@@ -33,6 +40,8 @@ describe('resolveEnv', () => {
     [{ registrar: 'consul' }, 'env.registrar', 'has no method register()'],
     [{ registrar: null }, 'env.registrar', 'has no method register()'],
     [{ registrar: new Lacking({ drained: 1 }) }, 'env.registrar.drained', 'must be a function'],
+    [{ store: { list: () => Promise.resolve([]) } }, 'env.store', 'has no method batch()'],
+    [{ store: null }, 'env.store', 'has no method batch()'],
     [{ onEvent: {} }, 'env.onEvent', 'must be a function'],
     [{ onEvent: null }, 'env.onEvent', 'must be a function'],
     [{ hooks: null }, 'env.hooks', 'must be an object'],

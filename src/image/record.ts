@@ -23,6 +23,10 @@ export class ImageRecord<A extends Artifact> {
   readonly keys = new Set<string>();
   /** Why the last removal left it here, or why there is none. */
   kept: Reason | undefined;
+  /** Wall time at which it was first known here, ms; an unknown age is now (IC-18). */
+  firstSeen: number;
+  /** Wall time since which nobody holds it, ms: its last use; `null` while it is held. */
+  idleSince: number | null = null;
   /** Removals in a row that left it here. */
   refusals = 0;
   /** Wall time of the planned removal, ms. */
@@ -46,7 +50,7 @@ export class ImageRecord<A extends Artifact> {
     this.id = id;
     this.reference = reference;
     this.#clock = clock;
-    this.#since = clock.wall();
+    this.#since = this.firstSeen = clock.wall();
     this.#machine = new Machine<ImageState, ImageEvent>(IMAGE_TABLE, 'absent', (_from, _to, event) => {
       this.#since = clock.wall();
       onMove(this, event);

@@ -165,7 +165,9 @@ export class Shelf<A extends Artifact> {
       record.cancelRemoval();
       record.removeAt = record.kept = undefined;
       record.refusals = 0;
+      record.idleSince = null;
     }
+    if (event === 'lastRelease' || event === 'land') record.idleSince = this.#deck.clock.wall();
     if (event === 'lastRelease' || event === 'land') this.#deck.onIdle(record);
     if (record.state === 'absent') this.#drop(record);
     this.#tell(record);
