@@ -1,17 +1,5 @@
 import type { ExitResult } from '../shutdown/types.js';
-
-/** Numbers of the signals of Linux, where the containers run, whatever system we run on. */
-const NUMBERS: Readonly<Record<string, number>> = {
-  SIGHUP: 1,
-  SIGINT: 2,
-  SIGQUIT: 3,
-  SIGABRT: 6,
-  SIGKILL: 9,
-  SIGUSR1: 10,
-  SIGUSR2: 12,
-  SIGALRM: 14,
-  SIGTERM: 15,
-};
+import { signalNumber } from './signal-names.js';
 
 /** What a shell, and the engine, add to the number of the signal that ended a process. */
 const BY_SIGNAL = 128;
@@ -25,13 +13,6 @@ export interface ExitFacts {
   readonly at: number;
 }
 
-/** One spelling: `TERM`, `term` and `15` are `SIGTERM`. */
-export function signalName(signal: string): string {
-  const upper = signal.toUpperCase();
-  const byNumber = Object.keys(NUMBERS).find((name) => String(NUMBERS[name]) === upper);
-  return byNumber ?? (upper.startsWith('SIG') ? upper : `SIG${upper}`);
-}
-
 /**
  * Who ended it, and by what (DP-9). The engine only knows a code; 128 + n counts as a signal when we sent that signal,
  * or when the kernel ran out of memory, and as a code of the program's own otherwise. Code 137 that neither explains is
@@ -40,7 +21,7 @@ export function signalName(signal: string): string {
  * @param sent - the signals that we sent, or may have sent
  */
 export function exitOf({ code, oom, at }: ExitFacts, sent: ReadonlySet<string>): ExitResult {
-  const ours = [...sent].find((name) => NUMBERS[name] === code - BY_SIGNAL);
+  const ours = [...sent].find((name) => signalNumber(name) === code - BY_SIGNAL);
   const signal = ours ?? (oom && code === KILLED ? 'SIGKILL' : null);
   return { code: signal === null ? code : null, signal, oom, by: whoEnded(code, oom, ours, sent), at };
 }

@@ -1,16 +1,17 @@
-import * as v from 'valibot';
 import type { Call, Opt } from '../call.js';
 import type { Clock } from '../clock.js';
 import { type Env, resolveEnv } from '../env.js';
+import { invalidOption } from '../errors.js';
 import { backoff, type BackoffOptions } from '../internal/backoff.js';
 import { sleep } from '../internal/signals.js';
-import { flag, parseOptions } from '../options.js';
+import { flag, parseOptions, strictObject, text } from '../options.js';
 import type { ExitResult, ShutdownTarget } from '../shutdown/types.js';
 import { type ContainerInfo, Containers, type RestartPolicy } from './driver-containers.js';
 import { Engine } from './engine.js';
 import { isEngineFault } from './engine-fault.js';
-import { exitOf, signalName, unknownExit } from './exit.js';
+import { exitOf, unknownExit } from './exit.js';
 import { type NextExit, readWait } from './exit-watch.js';
+import { signalName, signalNumber } from './signal-names.js';
 import type { DockerLike } from './types.js';
 
 /** Between two looks at a container whose engine does not answer. */
@@ -56,9 +57,14 @@ export class ContainerTarget implements ShutdownTarget {
     this.#nextExit = o.nextExit;
   }
 
-  /** Of the container, else of its image; known once the container was looked at. */
+  /**
+   * Of the container, else of its image; known once the container was looked at. One that engines do not know, which an
+   * image may name, counts as none: the engine itself would then take SIGTERM.
+   */
   get stopSignal(): string | undefined {
-    return this.#stopSignal;
+    return this.#stopSignal === undefined || signalNumber(this.#stopSignal) === undefined
+      ? undefined
+      : this.#stopSignal;
   }
 
   async isRunning(call: Call): Promise<boolean> {
@@ -71,7 +77,9 @@ export class ContainerTarget implements ShutdownTarget {
     return this.#exit;
   }
 
+  /** @throws HandoverError `ERR_INVALID_OPTION` for what engines do not know as a signal */
   async signal(name: string, call: Call): Promise<void> {
+    if (signalNumber(name) === undefined) throw invalidOption('signal', `${name} is not a signal of Linux`);
     const id = await this.#pin(call);
     if (id === undefined) return;
     // Before the call: a signal whose fate is unknown counts as sent (G-8).
@@ -90,7 +98,7 @@ export class ContainerTarget implements ShutdownTarget {
     if (info === undefined) return;
     const { id, restartPolicy, paused } = info;
     if (!this.#keepRestartPolicy && !['', 'no'].includes(restartPolicy.Name)) {
-      this.#disarmed.policy ??= restartPolicy;
+      this.#disarmed.policy = restartPolicy;
       await this.containers.setRestartPolicy(id, NO_RESTART, call);
     }
     if (paused) {
@@ -107,44 +115,44 @@ export class ContainerTarget implements ShutdownTarget {
     this.#disarmed = {};
   }
 
+  /**
+   * A wait that was answered is not the end yet: somebody may have restarted the container by hand, or have given it a
+   * restart policy. The engine answers a look when a restart that is under way is done; what runs again is waited for
+   * again. Nor is a wait that broke; a look comes first, since a wait for what came before would take for ever (DP-8).
+   */
   async #await(call: Call): Promise<ExitResult> {
-    const code = await this.#nextExit?.code(call);
-    if (code !== undefined) return this.#observed(code, call);
-    for (let failures = 1; ; failures++) {
+    let code = await this.#nextExit?.code(call);
+    for (let looks = 1; ; looks++) {
       call.signal?.throwIfAborted();
-      const exit = await this.#lookForExit(call);
-      if (exit !== undefined) return exit;
-      await sleep(this.clock, backoff(LOOK_AGAIN, failures, this.clock), call);
+      const info = await this.#unlessFailed(call, () => this.#look(call));
+      if (info === undefined || (info !== 'failed' && !info.running)) return this.#exitOf(info, code);
+      const answer = info === 'failed' ? info : await this.#unlessFailed(call, () => this.#stopped(info.id, call));
+      if (typeof answer === 'number') code = answer;
+      else await sleep(this.clock, backoff(LOOK_AGAIN, looks, this.clock), call);
     }
   }
 
-  /** Inspects first and then waits, since a wait for something that came before would take for ever (DP-8). */
-  async #lookForExit(call: Call): Promise<ExitResult | undefined> {
+  async #stopped(id: string, call: Call): Promise<number | 'failed'> {
+    return (await readWait(await this.containers.openWait(id, 'not-running', call))) ?? 'failed';
+  }
+
+  async #unlessFailed<T>(call: Call, ask: () => Promise<T>): Promise<T | 'failed'> {
     try {
-      const info = await this.#look(call);
-      if (info === undefined) return unknownExit(this.clock.wall());
-      if (!info.running) return this.#found(info);
-      const code = await readWait(await this.containers.openWait(info.id, 'not-running', call));
-      return code === undefined ? undefined : await this.#observed(code, call);
+      return await ask();
     } catch (error) {
       call.signal?.throwIfAborted();
-      if (isEngineFault(error)) return undefined;
+      if (isEngineFault(error)) return 'failed';
       throw error;
     }
   }
 
-  #found(info: ContainerInfo): ExitResult {
-    const at = info.finishedAt ?? this.clock.wall();
-    if (info.startedAt === undefined) return unknownExit(at);
+  /** @param code - of the last exit that was seen, if one was */
+  #exitOf(info: ContainerInfo | undefined, code: number | undefined): ExitResult {
+    const now = this.clock.wall();
+    if (info === undefined && code !== undefined) return exitOf({ code, oom: false, at: now }, this.#sent);
+    if (info?.startedAt === undefined) return unknownExit(now);
+    const at = code === undefined ? (info.finishedAt ?? now) : now;
     return exitOf({ code: info.exitCode, oom: info.oom, at }, this.#sent);
-  }
-
-  /** Only 137 can be the kernel's doing, and only the engine can tell. */
-  async #observed(code: number, call: Call): Promise<ExitResult> {
-    const at = this.clock.wall();
-    const asked = code === 137 && !this.#sent.has('SIGKILL');
-    const info = asked ? await this.#look(call).catch(() => undefined) : undefined;
-    return exitOf({ code, oom: info?.oom ?? false, at }, this.#sent);
   }
 
   async #look(call: Call): Promise<ContainerInfo | undefined> {
@@ -162,7 +170,7 @@ export class ContainerTarget implements ShutdownTarget {
   }
 }
 
-const targetSchema = v.strictObject({ keepRestartPolicy: flag(false) });
+const targetSchema = strictObject({ keepRestartPolicy: flag(false) });
 
 /**
  * Any container as something that a {@link ShutdownSequencer} can stop, also one that this library did not make. One
@@ -182,8 +190,9 @@ export function dockerTarget(
   o: Opt<{ keepRestartPolicy: boolean }> = {},
   env: Env = {},
 ): ShutdownTarget {
+  const id = parseOptions(text, idOrName, 'idOrName');
   const { keepRestartPolicy } = parseOptions(targetSchema, o);
   const { clock } = resolveEnv(env);
   const containers = new Containers(new Engine(docker, clock), clock);
-  return new ContainerTarget(containers, clock, { id: idOrName, container: idOrName, keepRestartPolicy }, false);
+  return new ContainerTarget(containers, clock, { id, container: id, keepRestartPolicy }, false);
 }

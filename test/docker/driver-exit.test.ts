@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { exitOf, signalName, unknownExit } from '../../src/docker/exit.js';
+import { exitOf, unknownExit } from '../../src/docker/exit.js';
 
 describe('DP-9 who ended it', () => {
   const at = 1;
@@ -44,15 +44,5 @@ describe('DP-9 who ended it', () => {
 
   it('what is gone without a trace says so', () => {
     expect(unknownExit(at)).toEqual({ code: null, signal: null, oom: false, by: 'unknown', at });
-  });
-
-  it.each([
-    ['TERM', 'SIGTERM'],
-    ['sigterm', 'SIGTERM'],
-    ['15', 'SIGTERM'],
-    ['SIGRTMIN+3', 'SIGRTMIN+3'],
-    ['37', 'SIG37'],
-  ])('S70 %s is spelled %s', (given, name) => {
-    expect(signalName(given)).toBe(name);
   });
 });

@@ -1,7 +1,4 @@
 import { getEventListeners, once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import Docker from 'dockerode';
 import { type Clock, isHandoverError, systemClock } from 'handover';
@@ -9,7 +6,6 @@ import { FakeClock } from 'handover/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Engine, type EngineRequest } from '../../src/docker/engine.js';
 import { EngineFault } from '../../src/docker/engine-fault.js';
-import type { DockerLike } from '../../src/docker/types.js';
 import { deferred } from '../../src/internal/deferred.js';
 import { type Answer, json, scriptedServer, type ScriptedServer } from './scripted-server.js';
 
@@ -83,99 +79,6 @@ describe('answers', () => {
   it('case C4 an accepted answer that is not JSON leaves the outcome unknown', async () => {
     const engine = await start((response) => void response.end('<html>hello</html>'));
     expect(await faultOf(engine.call(GET))).toMatchObject({ kind: 'lost', sent: true });
-  });
-});
-
-describe('connections that fail', () => {
-  /** A client that no engine takes the connection of, `times` times; then a working one. */
-  function refusing(times: number): { docker: DockerLike; tries: () => number } {
-    const real = new Docker({ socketPath: server.socketPath });
-    let tries = 0;
-    const refused = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect', code: 'ECONNREFUSED' });
-    const dial: DockerLike['modem']['dial'] = (options, done) =>
-      ++tries > times ? real.modem.dial(options as never, done) : done(refused, null);
-    return { docker: { modem: { dial } }, tries: () => tries };
-  }
-
-  it('G-8 a refused connection is tried again with growing delays, then not-sent', async () => {
-    server = await scriptedServer(json(200, {}));
-    const clock = new FakeClock();
-    const { docker, tries } = refusing(99);
-    const fault = await clock.until(faultOf(new Engine(docker, clock).call(GET)));
-    expect(fault).toMatchObject({ kind: 'not-sent', sent: false, retryable: true });
-    expect(tries()).toBe(5);
-    expect(clock.now()).toBe(250 + 500 + 1000 + 2000);
-    expect(clock.pending).toBe(0);
-  });
-
-  it('G-8 an engine that is back within the tries is called once', async () => {
-    server = await scriptedServer(json(200, { back: true }));
-    const clock = new FakeClock();
-    const { docker } = refusing(2);
-    const call = new Engine(docker, clock).call(GET);
-    await clock.advance(750);
-    expect((await call).body).toEqual({ back: true });
-    expect(server.calls).toHaveLength(1);
-  });
-
-  it('G-4 an abort between the tries rejects with the very reason', async () => {
-    server = await scriptedServer(json(200, {}));
-    const clock = new FakeClock();
-    const { docker, tries } = refusing(99);
-    const controller = new AbortController();
-    const call = new Engine(docker, clock).call(GET, { signal: controller.signal });
-    await clock.advance(100);
-    controller.abort('stop');
-    await expect(call).rejects.toBe('stop');
-    expect([tries(), clock.pending]).toEqual([1, 0]);
-  });
-
-  it.each(['no socket', 'a socket that nobody listens on'])('G-8 %s is not-sent', async (what) => {
-    server = await scriptedServer(json(200, {}));
-    const dead = join(mkdtempSync(join(tmpdir(), 'handover-dead-')), 'dead.sock');
-    if (what !== 'no socket') writeFileSync(dead, '');
-    const clock = { ...systemClock, timer: (ms: number, fire: () => void) => systemClock.timer(ms / 1_000, fire) };
-    const engine = new Engine(new Docker({ socketPath: dead }), clock);
-    expect(await faultOf(engine.call({ ...GET, deadline: Infinity }))).toMatchObject({ kind: 'not-sent' });
-    rmSync(dirname(dead), { recursive: true });
-  });
-
-  const resetAtOnce: Answer = (response) => void response.socket?.destroy();
-  const resetInside: Answer = (response) => {
-    response.writeHead(200, { 'content-length': '100' }).write('{"a":');
-    setImmediate(() => response.socket?.destroy());
-  };
-  it.each([
-    { when: 'before any answer', answer: resetAtOnce },
-    { when: 'in the middle of the answer', answer: resetInside },
-  ])('case C8 a socket that is reset $when: fate unknown', async ({ answer }) => {
-    const engine = await start(answer);
-    expect(await faultOf(engine.call(GET))).toMatchObject({ kind: 'lost', sent: true, retryable: true });
-    expect(server.calls).toHaveLength(1);
-  });
-
-  it('S12 a client that throws at once rejects; the next call works', async () => {
-    server = await scriptedServer(json(200, { fine: true }));
-    const real = new Docker({ socketPath: server.socketPath });
-    let broken = true;
-    const docker = {
-      modem: {
-        dial: (options: object, done: (error: unknown, data: unknown) => void) => {
-          if (broken) throw new Error('broken client');
-          real.modem.dial(options as never, done);
-        },
-      },
-    };
-    const engine = new Engine(docker, systemClock);
-    await expect(engine.call(GET)).rejects.toThrow('broken client');
-    broken = false;
-    expect((await engine.call(GET)).body).toEqual({ fine: true });
-  });
-
-  it('G-2 something that is no client is refused by name', async () => {
-    server = await scriptedServer(json(200, {}));
-    expect(() => new Engine(undefined as never, systemClock)).toThrow(/Option docker:/);
-    expect(() => new Engine({ modem: {} } as never, systemClock)).toThrow(/docker\.modem: has no method dial/);
   });
 });
 

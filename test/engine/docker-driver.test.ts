@@ -138,6 +138,24 @@ engineSuite('DockerDriver on a real engine', (real) => {
     await handle.destroy();
   });
 
+  it('DP-8 a container that is restarted by hand, or by a policy, has not ended', async () => {
+    const handle = await start(real.docker);
+    const c = real.docker.getContainer(handle.state.containerId);
+    const wait = handle.wait({});
+    await c.restart({ t: 0 });
+    await listening(real.docker, c.id);
+    expect(await handle.isRunning({})).toBe(true);
+    await c.update({ RestartPolicy: { Name: 'always' } });
+    const { State } = await c.inspect();
+    process.kill(State.Pid, 'SIGKILL');
+    await expect.poll(async () => (await c.inspect()).State.Pid, { timeout: 10_000 }).not.toBe(State.Pid);
+    await handle.disarm!({});
+    await handle.signal('SIGKILL', {});
+    expect(await wait).toMatchObject({ by: 'kill', signal: 'SIGKILL' });
+    expect(await handle.isRunning({})).toBe(false);
+    await handle.destroy();
+  });
+
   it('S72 a paused container is thawed by disarm and frozen again by rearm', async () => {
     const handle = await start(real.docker);
     const c = real.docker.getContainer(handle.state.containerId);

@@ -6,6 +6,7 @@ export type FakeContainerState = 'created' | 'running' | 'paused' | 'restarting'
 /** The parts of `HostConfig` that the fake engine acts on. */
 export interface FakeHostConfig {
   readonly AutoRemove?: boolean;
+  readonly NetworkMode?: string;
   readonly PortBindings?: Readonly<Record<string, readonly { readonly HostPort?: string }[]>>;
   readonly RestartPolicy?: { readonly Name?: string; readonly MaximumRetryCount?: number };
 }
@@ -89,7 +90,14 @@ export function inspectJson(c: FakeContainer): object {
 
 /** One entry of `GET /containers/json`. */
 export function listJson(c: FakeContainer): object {
-  return { Id: c.id, Names: [`/${c.name}`], Image: c.imageName, ImageID: c.image.id, Labels: c.labels, State: c.state };
+  const published = [...c.ports].flatMap(([port, host]) => {
+    const [number, type] = port.split('/');
+    return ['0.0.0.0', '::'].map((IP) => ({ IP, PrivatePort: Number(number), PublicPort: host, Type: type }));
+  });
+  return {
+    ...{ Id: c.id, Names: [`/${c.name}`], Image: c.imageName, ImageID: c.image.id },
+    ...{ Labels: c.labels, State: c.state, Ports: published },
+  };
 }
 
 function envOf(c: FakeContainer): readonly string[] {

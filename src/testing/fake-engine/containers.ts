@@ -4,6 +4,7 @@ import { EngineProblem } from './answer.js';
 import { type FakeContainer, type FakeHostConfig, isUp } from './container.js';
 import type { EngineImages } from './images.js';
 import { Lifecycle } from './lifecycle.js';
+import type { EngineNetworks } from './networks.js';
 
 const NAME = /^\/?[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
 
@@ -16,9 +17,11 @@ export class EngineContainers {
   constructor(
     clock: Clock,
     private readonly images: EngineImages,
+    networks: EngineNetworks,
   ) {
     this.life = new Lifecycle(
       clock,
+      networks,
       () => this.list(),
       (container) => this.#containers.delete(container.id),
     );

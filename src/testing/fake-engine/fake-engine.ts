@@ -7,6 +7,7 @@ import type { FakeContainer } from './container.js';
 import { EngineContainers } from './containers.js';
 import { type FakeFault, type FakeFaultMatch, Faults } from './faults.js';
 import { type FakeImage, type FakeImageOptions, EngineImages } from './images.js';
+import { EngineNetworks } from './networks.js';
 import { answer } from './routes.js';
 import { EngineServer } from './server.js';
 
@@ -29,6 +30,7 @@ export class FakeEngine {
   readonly #log = new Cell<readonly string[]>([]);
   readonly #faults = new Faults();
   readonly #images = new EngineImages();
+  readonly #networks = new EngineNetworks();
   readonly #containers: EngineContainers;
   #server: EngineServer | undefined;
 
@@ -36,7 +38,7 @@ export class FakeEngine {
     private readonly clock: Clock,
     private readonly directory: string,
   ) {
-    this.#containers = new EngineContainers(clock, this.#images);
+    this.#containers = new EngineContainers(clock, this.#images, this.#networks);
   }
 
   /**
@@ -116,6 +118,16 @@ export class FakeEngine {
     this.#containers.life.start(this.#containers.get(idOrName));
   }
 
+  /** Somebody restarts a container: it ends by a signal of theirs, and serves again at once. */
+  restart(idOrName: string): void {
+    this.#containers.life.restart(this.#containers.get(idOrName));
+  }
+
+  /** Somebody makes a network; `bridge`, `host` and `none` are there from the start. */
+  network(name: string): void {
+    this.#networks.add(name);
+  }
+
   /** The process of a container ends by itself. */
   exit(idOrName: string, code: number, o: { readonly oom?: boolean } = {}): void {
     this.#containers.life.exit(this.#containers.get(idOrName), code, o.oom);
@@ -139,7 +151,7 @@ export class FakeEngine {
 
   /** Answers again after {@link FakeEngine.down}. */
   async up(): Promise<void> {
-    const world = { images: this.#images, containers: this.#containers };
+    const world = { images: this.#images, containers: this.#containers, networks: this.#networks };
     const server = new EngineServer(
       {
         begin: (method, url) => {

@@ -2,10 +2,12 @@ import type { Clock } from '../../clock.js';
 import { deferred } from '../../internal/deferred.js';
 import { EngineProblem } from './answer.js';
 import { behaviourOf, type FakeContainer, isUp, stopSignalOf } from './container.js';
+import type { EngineNetworks } from './networks.js';
 
 const KILL = 'SIGKILL';
 /** What the program handles; a container's first process ignores other signals. */
 const HANDLED = ['SIGTERM', 'SIGINT'];
+const SIGNAL = /^(SIG)?(HUP|INT|QUIT|ABRT|KILL|USR1|USR2|TERM|WINCH|RTMIN\+\d+)$/i;
 const FIRST_EPHEMERAL_PORT = 32_768;
 /** How long the engine waits before it starts a container again by its restart policy. */
 const RESTART_MS = 100;
@@ -25,6 +27,7 @@ export class Lifecycle {
 
   constructor(
     private readonly clock: Clock,
+    private readonly networks: EngineNetworks,
     private readonly all: () => readonly FakeContainer[],
     private readonly forget: (container: FakeContainer) => void,
   ) {}
@@ -36,6 +39,7 @@ export class Lifecycle {
       throw new EngineProblem(409, 'container is marked for removal and cannot be started');
     }
     if (c.state === 'running') return false;
+    this.networks.require(c);
     c.ports = this.#bind(c);
     c.state = 'running';
     c.startedAt = this.clock.wall();
@@ -47,7 +51,15 @@ export class Lifecycle {
     return true;
   }
 
+  /** As by hand: whatever runs is ended, and started again at once, whatever its restart policy says. */
+  restart(c: FakeContainer): void {
+    this.#final.add(c.id);
+    this.exit(c, 137);
+    this.start(c);
+  }
+
   signal(c: FakeContainer, name: string): void {
+    if (!SIGNAL.test(name)) throw new EngineProblem(400, `Invalid signal: ${name}`);
     if (!isUp(c)) {
       throw new EngineProblem(409, `Cannot kill container: ${c.name}: Container ${c.id} is not running`);
     }

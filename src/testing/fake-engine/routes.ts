@@ -3,11 +3,13 @@ import { EngineProblem } from './answer.js';
 import { type FakeContainer, inspectJson, isUp, listJson } from './container.js';
 import type { EngineContainers } from './containers.js';
 import { type EngineImages, imageJson } from './images.js';
+import type { EngineNetworks } from './networks.js';
 
 /** What the routes work on. */
 export interface World {
   readonly images: EngineImages;
   readonly containers: EngineContainers;
+  readonly networks: EngineNetworks;
 }
 
 type Handler = (world: World, name: string, request: FakeRequest) => FakeAnswer;
@@ -42,12 +44,14 @@ const ROUTES: readonly Route[] = [
     /^\/containers\/([^/]+)\/start$/,
     onContainer((c, w) => (w.containers.life.start(c) ? DONE : { status: 304 })),
   ],
+  ['POST', /^\/containers\/([^/]+)\/restart$/, done((c, w) => w.containers.life.restart(c))],
   ['POST', /^\/containers\/([^/]+)\/kill$/, done((c, w, r) => w.containers.life.signal(c, signalIn(r)))],
   ['POST', /^\/containers\/([^/]+)\/wait$/, onContainer(wait)],
   ['POST', /^\/containers\/([^/]+)\/rename$/, done((c, w, r) => w.containers.rename(c, r.query.get('name') ?? ''))],
   ['POST', /^\/containers\/([^/]+)\/update$/, onContainer(update)],
   ['POST', /^\/containers\/([^/]+)\/pause$/, done((c, w) => w.containers.freeze(c, true))],
   ['POST', /^\/containers\/([^/]+)\/unpause$/, done((c, w) => w.containers.freeze(c, false))],
+  ['GET', /^\/networks\/([^/]+)$/, ({ networks }, name) => ({ status: 200, body: networks.get(name) })],
   ['DELETE', /^\/containers\/([^/]+)$/, done((c, w, r) => w.containers.remove(c, isTrue(r.query.get('force'))))],
 ];
 
