@@ -27,6 +27,7 @@ export type {
   Artifact,
   ArtifactSource,
   AuthProvider,
+  Collected,
   Credentials,
   ImageEvents,
   ImageLease,
@@ -38,6 +39,7 @@ export type {
   PullPolicy,
   PullReason,
   RemovalOptions,
+  RetentionOptions,
 } from './image/types.js';
 // drivers
 export type {

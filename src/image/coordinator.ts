@@ -3,6 +3,8 @@ import type { Clock } from '../clock.js';
 import { type Env, resolveEnv } from '../env.js';
 import { Emitter, type On } from '../events.js';
 import { Acquirer } from './acquirer.js';
+import { Logins } from './auth.js';
+import { collect } from './collect.js';
 import { FlightBoard } from './flight-board.js';
 import type { FlightDeck } from './flight-deck.js';
 import { Gates } from './gates.js';
@@ -10,23 +12,34 @@ import { land } from './landing.js';
 import type { Lease } from './lease.js';
 import { Local } from './local.js';
 import { Looks } from './looks.js';
-import { type ImageSettings, parseAcquireOptions, parseCoordinatorOptions, parseHeld } from './options.js';
+import {
+  type ImageSettings,
+  parseAcquireOptions,
+  parseCall,
+  parseCollectOptions, parseCoordinatorOptions,
+  parseHeld,
+  parseText,
+} from './options.js';
 import { closedError, isRetryable } from './pull-failure.js';
 import { PullQueue } from './queue.js';
 import { Removals } from './removals.js';
-import { type Request, requestKey } from './request.js';
+import { Retainer } from './retainer.js';
+import { flightKey, type Request, requestKey } from './request.js';
 import { Shelf } from './shelf.js';
 import { explain, flightStatus, snapshot } from './status.js';
 import type {
   AcquireOptions,
   Artifact,
   ArtifactSource,
+  Collected,
+  AuthProvider,
   ImageLease,
   ImageStatus,
   NormalisedReference,
   PullOptions,
   PullPolicy,
   RemovalOptions,
+  RetentionOptions,
 } from './types.js';
 import { verify } from './verify.js';
 
@@ -38,11 +51,16 @@ import { verify } from './verify.js';
  */
 export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDisposable {
   /** The options in effect, durations in milliseconds. */
-  readonly options: { readonly removal: Effective<RemovalOptions>; readonly pull: Effective<PullOptions> };
+  readonly options: {
+    readonly removal: Effective<RemovalOptions>;
+    readonly retention: Effective<RetentionOptions>;
+    readonly pull: Effective<PullOptions>;
+  };
   /** Subscribes to one kind of event. */
   readonly on: On<'image'>;
   readonly #settings: ImageSettings;
   readonly #source: ArtifactSource<A>;
+  readonly #auth: AuthProvider | undefined;
   readonly #clock: Clock;
   readonly #emitter: Emitter<'image'>;
   readonly #closing = new AbortController();
@@ -50,6 +68,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   readonly #looks = new Looks<A>();
   readonly #local: Local<A>;
   readonly #gates: Gates;
+  readonly #logins: Logins;
   readonly #shelf: Shelf<A>;
   readonly #removals: Removals<A>;
   readonly #acquirer: Acquirer<A>;
@@ -57,31 +76,38 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
 
   /**
    * @param o.source - where content comes from and is kept; one coordinator for each engine or folder
+   * @param o.auth - gives the credentials of registries. Default: none, everything is fetched anonymously
    * @param o.removal - what happens to content that nobody holds
+   * @param o.retention - what of it stays longer, or less long
    * @param o.pull - how content is fetched
    * @param env - uses `clock` and `onEvent`
    * @throws HandoverError `ERR_INVALID_OPTION` naming the option
    */
   constructor(
-    o: { readonly source: ArtifactSource<A> } & Opt<{ removal: RemovalOptions; pull: PullOptions }>,
+    o: { readonly source: ArtifactSource<A> } & Opt<{ auth: AuthProvider; removal: RemovalOptions; retention: RetentionOptions; pull: PullOptions }>,
     env: Env = {},
   ) {
-    const { source, ...settings } = parseCoordinatorOptions<A>(o);
+    const { source, auth, ...settings } = parseCoordinatorOptions<A>(o);
     const ground = resolveEnv(env);
     this.#settings = settings;
-    this.options = { removal: settings.removal, pull: settings.pull };
+    this.options = { removal: settings.removal, retention: settings.retention, pull: settings.pull };
     this.#source = source;
+    this.#auth = auth;
     this.#local = new Local(source, this.#closing.signal);
     const clock = (this.#clock = ground.clock);
     const emitter = (this.#emitter = new Emitter<'image'>(ground));
     this.on = emitter.on;
     this.#gates = new Gates(clock);
+    this.#logins = new Logins(clock);
+    const retainer = new Retainer<A>({ ...settings.retention, delay: settings.removal.delay }, (one) => source.normalise(one));
     this.#removals = new Removals<A>({
       clock,
       source,
       emitter,
       looks: this.#looks,
       settings: settings.removal,
+      retainer,
+      records: () => this.#shelf.records,
       flightOf: (reference) => this.#board.of(reference)[0]?.ended,
     });
     this.#shelf = new Shelf<A>({
@@ -90,6 +116,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       emitter,
       keeper: { release: (lease) => this.#shelf.release(lease), verify: (lease, call) => this.#verify(lease, call) },
       onIdle: (record) => this.#removals.plan(record),
+      onRank: retainer.ranks ? (record) => this.#removals.rankMoved(record) : undefined,
     });
     this.#acquirer = new Acquirer<A>({ ...this.#statusDeck(), looks: this.#looks, flights: this.#flightDeck() });
   }
@@ -109,10 +136,15 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   async acquire(reference: string, o: AcquireOptions): Promise<ImageLease<A>> {
     const { signal, timeout, policy, ...asked } = parseAcquireOptions(o);
     this.#closing.signal.throwIfAborted();
-    const name = this.#source.normalise(reference);
+    const name = this.#source.normalise(parseText(reference, 'reference'));
     signal?.throwIfAborted();
     const key = requestKey(name, asked.platform);
-    const request: Request = { ...asked, key, name, reference, policy: policy ?? this.#policyOf(name) };
+    const request: Request = {
+      ...asked,
+      ...{ key, name, reference, policy: policy ?? this.#policyOf(name) },
+      auth: asked.auth ?? this.#auth,
+      flightKey: flightKey(key, this.#scopeOf(name, asked)),
+    };
     // What a digest names cannot have moved, and what is held has not been removed: nothing to ask the source.
     const held = name.floating ? undefined : this.#shelf.held(request.key);
     return held === undefined ? this.#acquirer.acquire(request, { signal, timeout }) : this.#shelf.grant(held, request);
@@ -133,17 +165,43 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     const { owner, reference, imageId } = parseHeld(held);
     this.#closing.signal.throwIfAborted();
     const { key } = this.#source.normalise(reference);
+    const { signal } = parseCall(call);
     return this.#looks.settle(
       key,
       () => this.#local.look(imageId, undefined),
       ({ artifact }) => this.#shelf.adopt(artifact, { owner, reference, key }),
-      call.signal,
+      signal,
     );
   }
 
   /** Drops all leases of an owner; no lease object needed. What it still waits for is ended by its signal. */
   async release(owner: string): Promise<void> {
-    this.#shelf.releaseOwner(owner);
+    this.#shelf.releaseOwner(parseText(owner, 'owner'));
+  }
+
+  /**
+   * Removes now what nobody holds and `retention` does not keep, whatever is left of its delay: for who cannot wait, such
+   * as a program that is about to end. Removals that are under way are waited for; one that fails does not stop the
+   * others. With the scope `any`, content that was not known until now is on record from now on, and may go too.
+   *
+   * @param o.dryRun - touch nothing, only say what would go. Default `false`
+   * @param o.signal - ends the wait; what was removed stays removed
+   * @throws HandoverError `ERR_INVALID_OPTION`; `ERR_CLOSED`; what the source threw when it was asked for all that is
+   *   present (only with the scope `any`); the reason of `o.signal`
+   */
+  async collect(o: Call & Opt<{ dryRun: boolean }> = {}): Promise<Collected> {
+    const call = parseCollectOptions(o);
+    return collect<A>(
+      {
+        clock: this.#clock,
+        source: this.#source,
+        settings: this.#settings.removal,
+        shelf: this.#shelf,
+        removals: this.#removals,
+        closing: this.#closing.signal,
+      },
+      call,
+    );
   }
 
   /** Everything that is held, idle or being pulled now, with reasons. */
@@ -157,7 +215,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    * @throws HandoverError `ERR_INVALID_REFERENCE`
    */
   explain(reference: string): ImageStatus {
-    const status = this.#shelf.get(reference)?.status();
+    const status = this.#shelf.get(parseText(reference, 'reference'))?.status();
     return status ?? explain(this.#statusDeck(), this.#source.normalise(reference));
   }
 
@@ -167,7 +225,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    * @throws HandoverError `ERR_INVALID_REFERENCE`
    */
   retryNow(reference: string): void {
-    const { key } = this.#source.normalise(reference);
+    const { key } = this.#source.normalise(parseText(reference, 'reference'));
     for (const [gate] of this.#gates.of(key)) this.#gates.clear(gate);
     for (const flight of this.#board.of(key)) flight.retryNow();
   }
@@ -201,6 +259,12 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     return name.latest && !this.#settings.policyStated ? 'always' : this.#settings.pull.policy;
   }
 
+  /** Whose credentials: as the caller says, or of his provider; everybody else is one (IC-3). */
+  #scopeOf(name: NormalisedReference, { auth, authScope }: Pick<Request, 'auth' | 'authScope'>): string | number {
+    if (authScope !== undefined) return authScope;
+    return auth === undefined || auth === this.#auth ? name.host : this.#logins.numberOf(auth);
+  }
+
   #flightDeck(): FlightDeck<A> {
     const deck = { ...this.#statusDeck(), local: this.#local, looks: this.#looks };
     return {
@@ -208,22 +272,28 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       source: this.#source,
       pull: this.#settings.pull,
       queue: new PullQueue(this.#settings.pull.concurrency),
+      logins: this.#logins,
       closing: this.#closing.signal,
       removalOf: (reference) => this.#looks.untagging(reference),
       look: (reference, platform) => this.#local.look(reference, platform),
       land: (flight, landing) => land(deck, flight, landing),
       failed: (flight, error, abandoned) => {
         this.#board.delete(flight);
-        if (!abandoned && isRetryable(error)) this.#gates.close(flight.key, error);
+        if (!abandoned && isRetryable(error)) this.#gates.close(flight.flightKey, error, flight.answer);
       },
       changed: (flight) => {
-        const flying = this.#board.get(flight.key) === flight;
+        const flying = this.#board.get(flight.flightKey) === flight;
         const image = flying ? flightStatus(flight, this.#clock) : explain(this.#statusDeck(), flight.name);
         this.#emitter.emit('image:changed', { image });
       },
       progressed: ({ name, owners }, progress) =>
         this.#emitter.emit('image:progress', { reference: name.key, owners, progress }),
       warn: (subject, code, message) => this.#emitter.warn(subject, { code, message }),
+      // Whatever came in the way: the pull is tried again and tells best what is the matter.
+      makeRoom: () => this.collect().then(
+        () => undefined,
+        () => undefined,
+      ),
     };
   }
 

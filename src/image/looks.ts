@@ -75,10 +75,10 @@ export class Looks<A extends Artifact> {
   }
 
   /** Runs a removal of the content `id`; whoever found it before the end has to look again. */
-  async removal(id: string, work: () => Promise<void>): Promise<void> {
-    await this.#locks.run(id, async () => {
+  async removal<T>(id: string, work: () => Promise<T>): Promise<T> {
+    return this.#locks.run(id, async () => {
       try {
-        await work();
+        return await work();
       } finally {
         this.#outdate(id);
       }

@@ -1,21 +1,52 @@
 import * as v from 'valibot';
-import type { Effective } from '../call.js';
+import type { Call, Effective } from '../call.js';
 import { requireMethods } from '../env.js';
 import { invalidOption } from '../errors.js';
-import { block, duration, flag, oneOf, parseOptions, strictObject, text, wholeNumber } from '../options.js';
-import type { AcquireOptions, Artifact, ArtifactSource, Progress, PullOptions, RemovalOptions } from './types.js';
+import { messageOf } from '../internal/message-of.js';
+import {
+  block,
+  duration,
+  flag,
+  looseObject,
+  oneOf,
+  parseOptions,
+  strictObject,
+  text,
+  wholeNumber,
+} from '../options.js';
+import type {
+  AcquireOptions,
+  Artifact,
+  ArtifactSource,
+  AuthProvider,
+  Progress,
+  PullOptions,
+  RemovalOptions,
+  RetentionOptions,
+} from './types.js';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const POLICIES = ['if-absent', 'always', 'never', 'if-stale'] as const;
 const policy = v.optional(v.picklist(POLICIES, `must be one of ${POLICIES.join(', ')}`));
 
+const signal = v.optional(v.custom<AbortSignal>(isSignal, 'must be an AbortSignal'));
+const pin = v.union([text, v.instance(RegExp)], 'must be a reference, an id or a RegExp');
+
+const auth = v.optional(v.custom<AuthProvider>((value) => typeof value === 'function', 'must be a function'));
+
 const coordinatorSchema = strictObject({
   source: v.unknown(),
+  auth,
   removal: block({
     enabled: flag(true),
     delay: duration(3 * MINUTE, { never: true }),
     scope: oneOf(['pulled', 'any'], 'pulled'),
+  }),
+  retention: block({
+    pin: v.optional(v.array(pin), []),
+    keepLast: wholeNumber(0, 0),
+    maxAge: duration(Infinity, { never: true }),
   }),
   pull: block({
     policy,
@@ -31,9 +62,11 @@ const coordinatorSchema = strictObject({
 
 const acquireSchema = strictObject({
   owner: text,
-  signal: v.optional(v.custom<AbortSignal>(isSignal, 'must be an AbortSignal')),
+  signal,
   policy,
-  platform: v.optional(text),
+  platform: v.optional(v.pipe(text, v.regex(/^\S+$/, 'must be like linux/amd64'))),
+  auth,
+  authScope: v.optional(text),
   priority: oneOf(['start', 'prefetch'], 'start'),
   timeout: duration(Infinity, { never: true }),
   onProgress: v.optional(
@@ -46,6 +79,7 @@ const adoptSchema = strictObject({ owner: text, reference: text, imageId: text }
 /** The coordinator's options with their defaults filled in, durations in milliseconds. */
 export interface ImageSettings {
   readonly removal: Effective<RemovalOptions>;
+  readonly retention: Effective<RetentionOptions>;
   readonly pull: Effective<PullOptions>;
   /** Whether `pull.policy` was given: only then does it also hold for `latest` (IC-6). */
   readonly policyStated: boolean;
@@ -57,21 +91,57 @@ export type AcquireSettings = v.InferOutput<typeof acquireSchema>;
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
 export function parseCoordinatorOptions<A extends Artifact>(
   input: unknown,
-): ImageSettings & { readonly source: ArtifactSource<A> } {
-  const { source, removal, pull } = parseOptions(coordinatorSchema, input);
+): ImageSettings & { readonly source: ArtifactSource<A>; readonly auth: AuthProvider | undefined } {
+  const { source, auth, removal, retention, pull } = parseOptions(coordinatorSchema, input);
   if (typeof source !== 'object' || source === null) throw invalidOption('source', 'must be an ArtifactSource');
   requireMethods('source', source, ['normalise', 'find', 'fetch', 'users', 'remove', 'list']);
   return {
     source: source as ArtifactSource<A>,
+    auth,
     removal,
+    retention: { ...retention, pin: retention.pin.map((one, i) => parsePin(source as ArtifactSource<A>, one, i)) },
     pull: { ...pull, policy: pull.policy ?? 'if-absent' },
     policyStated: pull.policy !== undefined,
   };
 }
 
+/** As the source spells it; an expression is copied, since it has a state of its own that the caller may use. */
+function parsePin(source: ArtifactSource, one: string | RegExp, i: number): string | RegExp {
+  if (one instanceof RegExp) return new RegExp(one.source, one.flags);
+  try {
+    return source.normalise(one).key;
+  } catch (error) {
+    throw invalidOption(`retention.pin.${i}`, messageOf(error));
+  }
+}
+
+const collectSchema = strictObject({ signal, dryRun: flag(false) });
+
+/** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
+export function parseCollectOptions(input: unknown): v.InferOutput<typeof collectSchema> {
+  return parseOptions(collectSchema, input);
+}
+
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
 export function parseAcquireOptions(input: AcquireOptions): AcquireSettings {
   return parseOptions(acquireSchema, input);
+}
+
+const callSchema = looseObject({ signal });
+
+/** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
+export function parseCall(input: unknown): Call {
+  return parseOptions(callSchema, input);
+}
+
+/**
+ * What a caller gives besides options.
+ *
+ * @throws HandoverError `ERR_INVALID_OPTION` with `path`
+ */
+export function parseText(input: unknown, path: string): string {
+  if (typeof input !== 'string') throw invalidOption(path, 'must be text');
+  return input;
 }
 
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the option */

@@ -5,7 +5,9 @@ import type { Hold } from './lease.js';
 import { IMAGE_TABLE, type ImageEvent, type ImageState } from './states.js';
 import type { Artifact, ImageStatus } from './types.js';
 
+/** The claims of one owner. */
 interface Holder {
+  /** Wall time, ms. */
   readonly since: number;
   readonly holds: Set<Hold>;
 }
@@ -17,6 +19,9 @@ export class ImageRecord<A extends Artifact> {
   reference: string;
   /** All names it went by when it was last seen. */
   references: readonly string[] = [];
+  digest: string | undefined;
+  /** The source has shown it in this process; until then it is only known from the store. */
+  seen = false;
   /** References that we brought → the platform they were asked for (IC-17). */
   readonly ours = new Map<string, string | undefined>();
   /** Request keys by which it was taken; kept so that they can be forgotten with it. */
@@ -27,8 +32,12 @@ export class ImageRecord<A extends Artifact> {
   firstSeen: number;
   /** Wall time since which nobody holds it, ms: its last use; `null` while it is held. */
   idleSince: number | null = null;
+  /** When its last lease ended, in the clock's `now()`: what its removal is counted from (G-5). An unknown age is now. */
+  lastUsed: number;
   /** Removals in a row that left it here. */
   refusals = 0;
+  /** No removal is tried before this moment, in the clock's `now()`, since one was refused (IC-17). */
+  notBefore = 0;
   /** Wall time of the planned removal, ms. */
   removeAt: number | undefined;
   /** Takes back the planned removal. */
@@ -51,10 +60,19 @@ export class ImageRecord<A extends Artifact> {
     this.reference = reference;
     this.#clock = clock;
     this.#since = this.firstSeen = clock.wall();
+    this.lastUsed = clock.now();
     this.#machine = new Machine<ImageState, ImageEvent>(IMAGE_TABLE, 'absent', (_from, _to, event) => {
       this.#since = clock.wall();
       onMove(this, event);
     });
+  }
+
+  /** A record of content that is here and that nobody holds, told to nobody. */
+  static of<A extends Artifact>(artifact: A, clock: Clock): ImageRecord<A> {
+    const record = new ImageRecord<A>(artifact.id, artifact.references[0] ?? artifact.id, clock, () => undefined);
+    record.references = artifact.references;
+    record.send('land');
+    return record;
   }
 
   get state(): ImageState {
@@ -65,15 +83,28 @@ export class ImageRecord<A extends Artifact> {
     return [...this.#holders.keys()];
   }
 
+  /** Who holds it, and by which claims. */
+  get holders(): ReadonlyMap<string, { readonly since: number; readonly holds: ReadonlySet<Hold> }> {
+    return this.#holders;
+  }
+
+  /** The source shows it now. */
+  see({ references, digest }: A): void {
+    this.references = references;
+    this.digest = digest ?? this.digest;
+    this.lost = false;
+    this.seen = true;
+  }
+
   /** Moves along the table; see {@link Machine.send}. */
   send(event: ImageEvent): boolean {
     return this.#machine.send(event);
   }
 
   /** One more handle of its owner. Whoever adds handles sends `bind` once all are there. */
-  hold(hold: Hold): void {
+  hold(hold: Hold, since = this.#clock.wall()): void {
     let holder = this.#holders.get(hold.owner);
-    if (holder === undefined) this.#holders.set(hold.owner, (holder = { since: this.#clock.wall(), holds: new Set() }));
+    if (holder === undefined) this.#holders.set(hold.owner, (holder = { since, holds: new Set() }));
     holder.holds.add(hold);
   }
 

@@ -20,6 +20,25 @@ export function removableNames(
 }
 
 /**
+ * Which names of a piece of content would be left after all of ours were taken away: with the last tag of a repository,
+ * an engine drops its digests too.
+ *
+ * @param isOurs - whether this coordinator may take the name away
+ */
+export function namesLeft(
+  artifact: Artifact,
+  isOurs: (reference: string) => boolean,
+  normalise: (reference: string) => NormalisedReference,
+): readonly string[] {
+  const names = artifact.references.map(normalise);
+  const stays = ({ key, floating, repository }: NormalisedReference): boolean => {
+    const shownBy = floating ? [] : names.filter((name) => name.floating && name.repository === repository);
+    return shownBy.length === 0 ? !isOurs(key) : shownBy.some((tag) => !isOurs(tag.key));
+  };
+  return names.filter(stays).map(({ key }) => key);
+}
+
+/**
  * The names that came with a fetch: the one that was fetched, and the fixed names (digests) of its repository. These are
  * not new if the content was known by them before, or goes by another's moving name of that repository, which brought
  * them along.

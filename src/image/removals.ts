@@ -6,38 +6,55 @@ import type { Emitter } from '../events.js';
 import { backoff } from '../internal/backoff.js';
 import { HeapTimer } from '../internal/heap-timer.js';
 import { abortable } from '../internal/signals.js';
+import type { Durable } from './durable.js';
 import type { Looks } from './looks.js';
 import { closedError, reasonOf } from './pull-failure.js';
 import type { ImageRecord } from './record.js';
-import { removableNames } from './removal-plan.js';
+import { type Outcome, Remover, type Stays } from './remover.js';
+import type { Retainer } from './retainer.js';
 import type { Artifact, ArtifactSource, RemovalOptions } from './types.js';
 
 /** How long content that could not be removed is left alone, more each time (IC-17). */
 const RETRY = { first: 10_000, max: 5 * 60_000, jitter: 'none' } as const;
 /** Removals at once; when many images fall due together the engine still has other work to do. */
 const CONCURRENCY = 4;
+/** What to say of content that stays because an option says so, not because of what its last removal met. */
+const BY_OPTION = {
+  'not-recovered': 'It is not known yet who holds what since the last process ended: call recover()',
+  'removal-disabled': 'Removal is switched off (removal.enabled or removal.delay)',
+  pinned: 'It is pinned (retention.pin)',
+  'keep-last': 'It is among those of its repository that were used last (retention.keepLast)',
+} as const;
 
-/** How a removal ended: all gone; the rest is not ours; or kept, to be tried again by time or after a pull. */
-type Outcome =
-  | { readonly kind: 'gone' }
-  | { readonly kind: 'left'; readonly reason: Reason }
-  | { readonly kind: 'kept'; readonly reason: Reason; readonly after?: Promise<void> };
+/** What became, or would become, of one piece of content: it is gone, or why it is still here. */
+export type Answer = 'gone' | Reason;
 
-type Kept = Extract<Outcome, { kind: 'kept' }>;
+/** What the options say of one piece of content: until when it stays, in the clock's `now()`, and why. */
+interface Verdict {
+  readonly until: number;
+  readonly why: keyof typeof BY_OPTION | undefined;
+}
 
 /** What removals need of the coordinator. */
 export interface RemovalDeck<A extends Artifact> {
   readonly clock: Clock;
   readonly source: ArtifactSource<A>;
   readonly settings: Effective<RemovalOptions>;
+  readonly retainer: Retainer<A>;
   readonly emitter: Emitter<'image'>;
   readonly looks: Looks<A>;
+  /** Everything that is known. */
+  readonly records: () => readonly ImageRecord<A>[];
+  /** What outlives the process, if there is a store. */
+  readonly durable: Pick<Durable<A>, 'recovered' | 'stored'> | undefined;
   /** The end of the flights of a reference that are in the air, if any. */
   readonly flightOf: (reference: string) => Promise<void> | undefined;
 }
 
-/** Removes content that nobody holds, when its time has come: never by force, never by id, never what is not ours. */
+/** Removes content that nobody holds: when its time has come, or when asked. */
 export class Removals<A extends Artifact> {
+  /** How one piece of content is removed. */
+  readonly remover: Remover<A>;
   readonly #deck: RemovalDeck<A>;
   readonly #timers: HeapTimer;
   readonly #queue = new PQueue({ concurrency: CONCURRENCY });
@@ -48,13 +65,73 @@ export class Removals<A extends Artifact> {
   constructor(deck: RemovalDeck<A>) {
     this.#deck = deck;
     this.#timers = new HeapTimer(deck.clock);
+    const { scope } = deck.settings;
+    this.remover = new Remover({ ...deck, scope, end: this.#end.signal, stays: (record) => this.#stays(record) });
   }
 
-  /** Nobody holds the content any more: from now on it has so long (IC-15). */
+  /** Nobody holds the content any more, or what keeps it has changed: how long it has from now on (IC-15, IC-18). */
   plan(record: ImageRecord<A>): void {
-    const { enabled, delay } = this.#deck.settings;
-    if (enabled && delay !== Infinity) this.#schedule(record, delay);
-    else record.kept = this.#reason('removal-disabled', 'Removal is switched off (removal.enabled or removal.delay)');
+    record.cancelRemoval();
+    const { until, why } = this.#verdict(record);
+    if (why !== undefined || isByOption(record.kept)) record.kept = why && this.#reason(why);
+    record.removeAt = undefined;
+    const ms = Math.max(until, record.notBefore) - this.#deck.clock.now();
+    if (ms !== Infinity) this.#schedule(record, Math.max(0, ms));
+  }
+
+  /** A record has come to another place among its kin: what that changes for idle ones is planned anew. */
+  rankMoved(record: ImageRecord<A>): void {
+    const { retainer, records, emitter } = this.#deck;
+    for (const kin of retainer.kin(record, records())) {
+      const why = isByOption(kin.kept) ? kin.kept?.code : undefined;
+      if (kin.state !== 'idle' || this.#verdict(kin).why === why) continue;
+      this.plan(kin);
+      emitter.emit('image:changed', { image: kin.status() });
+    }
+  }
+
+  /**
+   * Why content is not to go now, even if nobody waits for the end of its delay.
+   *
+   * @param all - everything that is known
+   */
+  keeps(record: ImageRecord<A>, all = this.#deck.records()): Reason | undefined {
+    if (record.state === 'held') return this.#held(record);
+    return record.state === 'idle' ? this.#stays(record, all) : undefined;
+  }
+
+  /**
+   * Removes the content at once, whatever is left of its delay, unless something keeps it; a removal that is under way
+   * is waited for.
+   *
+   * @param isOff - looked at when its turn has come
+   */
+  async now(record: ImageRecord<A>, isOff: () => boolean): Promise<Answer> {
+    return this.#queue.add(() => this.#run(record, isOff));
+  }
+
+  /** What {@link Removals.now} would answer, as far as can be told without touching anything. */
+  async foresee(record: ImageRecord<A>): Promise<Answer> {
+    const { clock } = this.#deck;
+    const outcome = await this.remover.foresee(record).catch((error: unknown) => ({ reason: reasonOf(error, clock) }));
+    return outcome.reason ?? 'gone';
+  }
+
+  /** Whether idle content is not there any more; not to know means that it is. */
+  async isGone(record: ImageRecord<A>): Promise<boolean> {
+    return record.state === 'idle' && (await this.remover.find(record).catch(() => record)) === undefined;
+  }
+
+  /** Takes off the record what is idle and was deleted by somebody: it must hold no place among the last used. */
+  async dropGone(records: readonly ImageRecord<A>[]): Promise<void> {
+    for (const record of records) {
+      if (!(await this.isGone(record))) continue;
+      await this.#deck.looks.removal(record.id, async () => {
+        if (!(await this.isGone(record)) || !record.send('delayElapsed')) return;
+        record.cancelRemoval();
+        this.#settle(record, { kind: 'gone' });
+      });
+    }
   }
 
   /**
@@ -73,32 +150,74 @@ export class Removals<A extends Artifact> {
     }
   }
 
-  #schedule(record: ImageRecord<A>, ms: number, after?: Promise<void>): void {
+  #stays(record: ImageRecord<A>, all = this.#deck.records()): Reason | undefined {
+    const { enabled, delay } = this.#deck.settings;
+    const { until, why } = this.#verdict(record, all);
+    // A delay that never ends is no reason for who does not wait for it.
+    if (enabled && delay === Infinity && why === 'removal-disabled') return undefined;
+    return why === undefined || until <= this.#deck.clock.now() ? undefined : this.#reason(why);
+  }
+
+  #verdict(record: ImageRecord<A>, all = this.#deck.records()): Verdict {
+    const { settings, retainer } = this.#deck;
+    if (!settings.enabled) return { until: Infinity, why: 'removal-disabled' };
+    if (this.#deck.durable?.recovered === false) return { until: Infinity, why: 'not-recovered' };
+    const { until, keeps } = retainer.standing(record, all);
+    return { until, why: keeps ?? (until === Infinity ? 'removal-disabled' : undefined) };
+  }
+
+  #schedule(record: ImageRecord<A>, ms: number): void {
     // A removal that already waits in line must not run once the content was taken again, nor after the next release.
     let cancelled = false;
     const start = (): void => {
-      if (!cancelled) void this.#queue.add(() => this.#run(record, () => cancelled));
+      if (!cancelled) void this.now(record, () => cancelled);
     };
-    const cancelTimer = ms === 0 || after !== undefined ? undefined : this.#timers.add(ms, start);
-    record.removeAt = after === undefined ? this.#deck.clock.wall() + ms : undefined;
+    const cancelTimer = ms === 0 ? undefined : this.#timers.add(ms, start);
+    record.removeAt = this.#deck.clock.wall() + ms;
     record.cancelRemoval = () => {
       cancelled = true;
       cancelTimer?.();
     };
-    if (cancelTimer === undefined) void (after ?? Promise.resolve()).then(start);
+    if (cancelTimer === undefined) void Promise.resolve().then(start);
   }
 
-  async #run(record: ImageRecord<A>, cancelled: () => boolean): Promise<void> {
-    const { looks, clock } = this.#deck;
-    await looks.removal(record.id, async () => {
-      const over = (): boolean => this.#end.signal.aborted;
-      if (cancelled() || over() || !record.send('delayElapsed')) return;
-      const outcome = await this.#remove(record).catch((error: unknown): Outcome => ({
-        kind: 'kept',
-        reason: reasonOf(error, clock),
-      }));
-      if (!over()) this.#settle(record, outcome);
+  /** Planned anew once a pull has ended that is in the way. */
+  #planAfter(record: ImageRecord<A>, pull: Promise<void>): void {
+    let cancelled = false;
+    record.cancelRemoval = () => (cancelled = true);
+    void pull.then(() => {
+      if (!cancelled && !this.#closed) this.plan(record);
     });
+  }
+
+  async #run(record: ImageRecord<A>, isOff: () => boolean): Promise<Answer> {
+    const { looks, retainer, records } = this.#deck;
+    if (retainer.ranks) {
+      await this.dropGone(retainer.kin(record, records()).filter((kin) => this.#stays(kin) !== undefined));
+    }
+    return looks.removal(record.id, async () => {
+      if (record.state === 'absent') return record.kept ?? 'gone';
+      // Whoever has called it off does not ask for the answer.
+      if (record.state === 'held' || this.#end.signal.aborted || isOff()) return this.#held(record);
+      const stays = this.#stays(record);
+      if (stays !== undefined) {
+        this.plan(record);
+        return stays;
+      }
+      record.cancelRemoval();
+      record.send('delayElapsed');
+      return this.#remove(record);
+    });
+  }
+
+  async #remove(record: ImageRecord<A>): Promise<Answer> {
+    const { clock } = this.#deck;
+    const outcome = await this.remover.remove(record).catch((error: unknown): Outcome => ({
+      kind: 'kept',
+      reason: reasonOf(error, clock),
+    }));
+    if (!this.#end.signal.aborted) this.#settle(record, outcome);
+    return outcome.kind === 'gone' ? 'gone' : outcome.reason;
   }
 
   #settle(record: ImageRecord<A>, outcome: Outcome): void {
@@ -109,90 +228,33 @@ export class Removals<A extends Artifact> {
       return;
     }
     record.kept = outcome.reason;
-    if (outcome.kind === 'left') {
-      record.send('forgotten');
-    } else {
-      record.refusals += 1;
-      if (!this.#closed) this.#schedule(record, backoff(RETRY, record.refusals, this.#deck.clock), outcome.after);
+    if (outcome.kind === 'left') record.send('forgotten');
+    else {
+      this.#keep(record, outcome);
       record.send('refused');
     }
     this.#deck.emitter.emit('image:kept', { imageId: record.id, reason: outcome.reason });
   }
 
-  async #remove(record: ImageRecord<A>): Promise<Outcome> {
-    const { source } = this.#deck;
-    const tried = new Map<string, Kept | undefined>();
-    for (;;) {
-      const now = await this.#ask((call) => source.find(record.id, call));
-      if (now === undefined) return { kind: 'gone' };
-      // Whoever brings a lost name back is not us; a removal of unknown outcome may have taken it away (G-8).
-      for (const name of record.ours.keys()) if (!now.references.includes(name)) record.ours.delete(name);
-      const names = this.#names(record, now).filter((name) => !tried.has(name));
-      if (names.length === 0) return worst(now.references.map((name) => tried.get(name))) ?? this.#left(now);
-      const users = await this.#ask((call) => source.users(record.id, call));
-      if (users.length > 0) return this.#kept('image-in-use', `In use by ${users.join(', ')}`);
-      for (const name of names) tried.set(name, await this.#untag(record, name));
-    }
+  #keep(record: ImageRecord<A>, outcome: Stays): void {
+    const { clock } = this.#deck;
+    if (this.#closed) return;
+    if (outcome.kind === 'stays') return this.plan(record);
+    record.refusals += 1;
+    if (outcome.after !== undefined) return this.#planAfter(record, outcome.after);
+    record.notBefore = clock.now() + backoff(RETRY, record.refusals, clock);
+    this.plan(record);
   }
 
-  #names(record: ImageRecord<A>, now: A): readonly string[] {
-    const { source, settings } = this.#deck;
-    const mayGo = (name: string): boolean => settings.scope === 'any' || record.ours.has(name);
-    return removableNames(now, mayGo, (reference) => source.normalise(reference));
+  #held({ owners }: ImageRecord<A>): Reason {
+    return { code: 'held', message: `Held by ${owners.join(', ')}`, at: this.#deck.clock.wall() };
   }
 
-  /** Takes one name away, if it still means this content; nobody fetches it meanwhile. */
-  async #untag(record: ImageRecord<A>, name: string): Promise<Kept | undefined> {
-    const { looks, flightOf, clock } = this.#deck;
-    for (let other; (other = looks.untagging(name)) !== undefined;) await other;
-    const flight = flightOf(name);
-    if (flight !== undefined) {
-      return { ...this.#kept('pull-in-progress', `${name} is being pulled`), after: flight };
-    }
-    return looks
-      .untag(name, () => this.#untagLocked(record, name))
-      .catch((error: unknown) => ({ kind: 'kept', reason: reasonOf(error, clock) }));
-  }
-
-  async #untagLocked(record: ImageRecord<A>, name: string): Promise<Kept | undefined> {
-    const { source } = this.#deck;
-    const platform = record.ours.get(name);
-    const meant = await this.#ask((call) => source.find(name, { ...call, platform }));
-    if (meant?.id !== record.id) return undefined;
-    const result = await this.#ask((call) => source.remove(name, call));
-    if (result === 'in-use') return this.#kept('image-in-use', `The engine says that ${name} is in use`);
-    record.ours.delete(name);
-    // All names have gone with the content: whatever leads to it from now on was brought by somebody else.
-    if (result === 'removed') record.ours.clear();
-    return undefined;
-  }
-
-  /** Asks the source, but does not wait for one that ignores the coordinator's end. */
-  async #ask<T>(question: (call: { readonly signal: AbortSignal }) => Promise<T>): Promise<T> {
-    const { signal } = this.#end;
-    signal.throwIfAborted();
-    return abortable(question({ signal }), signal);
-  }
-
-  #left(now: A): Outcome {
-    const names = now.references.length === 0 ? 'it has no name left' : `it still goes by ${now.references.join(', ')}`;
-    return {
-      kind: 'left',
-      reason: this.#reason('not-ours', `Only what this coordinator brought is removed (removal.scope); ${names}`),
-    };
-  }
-
-  #kept(code: string, message: string): Kept {
-    return { kind: 'kept', reason: this.#reason(code, message) };
-  }
-
-  #reason(code: string, message: string): Reason {
-    return { code, message, at: this.#deck.clock.wall() };
+  #reason(code: keyof typeof BY_OPTION): Reason {
+    return { code, message: BY_OPTION[code], at: this.#deck.clock.wall() };
   }
 }
 
-/** What can be helped by time comes before what only has to wait for a pull. */
-function worst(outcomes: readonly (Kept | undefined)[]): Kept | undefined {
-  const problems = outcomes.filter((outcome) => outcome !== undefined);
-  return problems.find(({ after }) => after === undefined) ?? problems[0];
+function isByOption(reason: Reason | undefined): boolean {
+  return reason !== undefined && Object.hasOwn(BY_OPTION, reason.code);
 }

@@ -1,10 +1,12 @@
 import type { Clock } from '../clock.js';
 import type { Emitter } from '../events.js';
+import { Ghost } from './ghost.js';
 import { type Hold, Lease, type LeaseKeeper } from './lease.js';
 import { ImageRecord } from './record.js';
 import { broughtNames } from './removal-plan.js';
 import type { Request } from './request.js';
 import type { ImageEvent } from './states.js';
+import type { StoredContent } from './stored.js';
 import type { Artifact, ArtifactSource, NormalisedReference } from './types.js';
 
 /** Under which request a piece of content was found. */
@@ -22,8 +24,12 @@ export interface ShelfDeck<A extends Artifact> {
   readonly source: ArtifactSource<A>;
   readonly emitter: Emitter<'image'>;
   readonly keeper: LeaseKeeper<A>;
+  /** What is stored of a record has changed; nothing, if there is no store. */
+  readonly note: ((record: ImageRecord<A>) => void) | undefined;
   /** Nobody holds it any more. */
   onIdle(record: ImageRecord<A>): void;
+  /** Set where it matters: its place among those of its repository that were used last may be another one. */
+  readonly onRank?: ((record: ImageRecord<A>) => void) | undefined;
 }
 
 /** All content that is known, by id, and who holds it. */
@@ -33,6 +39,8 @@ export class Shelf<A extends Artifact> {
   /** Request key → what it was last bound to. */
   readonly #byKey = new Map<string, Shelved<A>>();
   readonly #byOwner = new Map<string, Set<Hold>>();
+  /** Ids that changed while no process looked → the new ones. */
+  readonly #movedTo = new Map<string, string>();
 
   constructor(deck: ShelfDeck<A>) {
     this.#deck = deck;
@@ -62,7 +70,8 @@ export class Shelf<A extends Artifact> {
   grant(artifact: A, request: Request, o: { readonly stale?: boolean } = {}): Lease<A> {
     const record = this.#recordOf(artifact, request);
     const lease = this.#lease(record, artifact, { ...request, ...o });
-    record.send('bind');
+    // By another name it may be of another repository, too.
+    if (!record.send('bind')) this.#deck.onRank?.(record);
     return lease;
   }
 
@@ -87,18 +96,30 @@ export class Shelf<A extends Artifact> {
       const normalise = (reference: string): NormalisedReference => this.#deck.source.normalise(reference);
       const names = broughtNames(artifact, found.name, known, (name) => record.ours.has(name), normalise);
       for (const name of names) record.ours.set(name, found.platform);
+      this.#deck.note?.(record);
     }
     const leases = o.waiters.map((request) => this.#lease(record, artifact, request));
     const moved = record.send(leases.length > 0 ? 'bind' : 'land');
-    if (!moved) this.#tell(record);
+    if (!moved) {
+      this.#tell(record);
+      this.#deck.onRank?.(record);
+    }
     return leases;
+  }
+
+  /** Content that no request found: on record from now on, as idle as if it had been used now (IC-18). */
+  note(artifact: A): void {
+    this.#seen(artifact, artifact.references[0] ?? artifact.id).send('land');
   }
 
   release(hold: Hold): void {
     const holds = this.#byOwner.get(hold.owner);
     if (holds?.delete(hold) !== true) return;
     if (holds.size === 0) this.#byOwner.delete(hold.owner);
-    this.#records.get(hold.imageId)?.letGo(hold);
+    const record = this.#records.get(hold.imageId);
+    if (record === undefined) return;
+    record.letGo(hold);
+    this.#deck.note?.(record);
   }
 
   releaseOwner(owner: string): void {
@@ -110,6 +131,57 @@ export class Shelf<A extends Artifact> {
     if (record.lost || record.state !== 'held') return;
     record.lost = true;
     this.#deck.emitter.emit('image:lost', { imageId: record.id, owners: record.owners });
+  }
+
+  /** Content as an earlier process knew it, with the claims of then (IC-21). */
+  restore(id: string, content: StoredContent): readonly Ghost[] {
+    const { clock } = this.#deck;
+    const record = this.#begin(id, content.reference);
+    record.references = content.references;
+    record.digest = content.digest;
+    record.firstSeen = content.firstSeen;
+    for (const [name, platform] of content.ours) record.ours.set(name, platform ?? undefined);
+    const ghosts = content.leases.map((lease) => new Ghost(id, lease));
+    this.#haunt(record, ghosts);
+    if (content.idleSince !== null && record.state === 'idle') {
+      record.idleSince = content.idleSince;
+      // Wall time may have jumped meanwhile (G-5).
+      record.lastUsed = clock.now() - Math.max(0, clock.wall() - content.idleSince);
+    }
+    return ghosts;
+  }
+
+  /** The same content goes by another id now, to which all that is known moves; the source shows it (IC-22, S40). */
+  move(record: ImageRecord<A>, artifact: A): void {
+    const { ours, firstSeen, idleSince, lastUsed } = record;
+    const isNew = !this.#records.has(artifact.id);
+    const to = this.#seen(artifact, record.reference);
+    for (const [name, platform] of ours) if (artifact.references.includes(name)) to.ours.set(name, platform);
+    to.firstSeen = Math.min(to.firstSeen, firstSeen);
+    const ghosts = this.ghosts.filter(({ imageId }) => imageId === record.id);
+    this.#haunt(
+      to,
+      ghosts.map((ghost) => new Ghost(artifact.id, ghost)),
+    );
+    if (isNew && to.state === 'idle') [to.idleSince, to.lastUsed] = [idleSince, lastUsed];
+    this.#movedTo.set(record.id, artifact.id);
+    this.vanish(record);
+  }
+
+  /** Content that is only known from the store is not there any more. */
+  vanish(record: ImageRecord<A>): void {
+    for (const ghost of this.ghosts) if (ghost.imageId === record.id) this.release(ghost);
+    record.send('vanished');
+  }
+
+  /** The claims of earlier processes that are left. */
+  get ghosts(): readonly Ghost[] {
+    return [...this.#byOwner.values()].flatMap((holds) => [...holds].filter((hold) => hold instanceof Ghost));
+  }
+
+  /** The id by which content is known now that was once known by this one. */
+  idNow(id: string): string {
+    return this.#movedTo.get(id) ?? id;
   }
 
   /** Forgets everything, touches nothing. */
@@ -131,31 +203,39 @@ export class Shelf<A extends Artifact> {
   }
 
   #seen(artifact: A, reference: string): ImageRecord<A> {
-    let record = this.#records.get(artifact.id);
-    if (record === undefined) {
-      record = new ImageRecord(artifact.id, reference, this.#deck.clock, (moved, event) => this.#moved(moved, event));
-      this.#records.set(artifact.id, record);
-    }
-    record.references = artifact.references;
-    record.lost = false;
+    const record = this.#records.get(artifact.id) ?? this.#begin(artifact.id, reference);
+    record.see(artifact);
     return record;
+  }
+
+  #begin(id: string, reference: string): ImageRecord<A> {
+    const record = new ImageRecord<A>(id, reference, this.#deck.clock, (moved, event) => this.#moved(moved, event));
+    this.#records.set(id, record);
+    return record;
+  }
+
+  #haunt(record: ImageRecord<A>, ghosts: readonly Ghost[]): void {
+    for (const ghost of ghosts) this.#hold(record, ghost, ghost.since);
+    record.send(record.holders.size > 0 ? 'bind' : 'land');
   }
 
   #lease(
     record: ImageRecord<A>,
     artifact: A,
-    o: Pick<Request, 'owner' | 'reference'> & { readonly platform?: string | undefined; readonly stale?: boolean },
+    o: Pick<Request, 'owner' | 'reference'> &
+      Partial<Pick<Request, 'platform' | 'auth' | 'authScope'>> & { readonly stale?: boolean },
   ): Lease<A> {
     const lease = new Lease<A>(this.#deck.keeper, artifact, o);
     this.#hold(record, lease);
     return lease;
   }
 
-  #hold(record: ImageRecord<A>, hold: Hold): void {
-    record.hold(hold);
+  #hold(record: ImageRecord<A>, hold: Hold, since?: number): void {
+    record.hold(hold, since);
     const holds = this.#byOwner.get(hold.owner);
     if (holds === undefined) this.#byOwner.set(hold.owner, new Set([hold]));
     else holds.add(hold);
+    this.#deck.note?.(record);
     if (hold.provisional) return;
     for (const earlier of record.holdsOf(hold.owner)) if (earlier.provisional) this.release(earlier);
   }
@@ -164,12 +244,16 @@ export class Shelf<A extends Artifact> {
     if (record.state === 'held') {
       record.cancelRemoval();
       record.removeAt = record.kept = undefined;
-      record.refusals = 0;
+      record.refusals = record.notBefore = 0;
       record.idleSince = null;
     }
-    if (event === 'lastRelease' || event === 'land') record.idleSince = this.#deck.clock.wall();
-    if (event === 'lastRelease' || event === 'land') this.#deck.onIdle(record);
+    if (event === 'lastRelease' || event === 'land') {
+      record.idleSince = this.#deck.clock.wall();
+      record.lastUsed = this.#deck.clock.now();
+      this.#deck.onIdle(record);
+    }
     if (record.state === 'absent') this.#drop(record);
+    if (event !== 'delayElapsed') this.#deck.note?.(record);
     this.#tell(record);
   }
 

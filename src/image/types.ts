@@ -88,7 +88,12 @@ export type Credentials =
   | { readonly encoded: string };
 
 /**
- * Gives the credentials of a registry (IC-14).
+ * Gives the credentials of a registry (IC-14). It is asked before each attempt of a pull, at most once at a time for the
+ * same host and scope, and has 30 s to answer.
+ *
+ * One that throws, or is late, fails the attempt as `unauthorized`, which is tried again unless it threw a
+ * {@link HandoverError} that is not retryable. Only the words of a `HandoverError` are passed on: those of other errors
+ * may hold a secret.
  *
  * @param host - the registry, as {@link NormalisedReference.host} writes it
  * @param ask.scope - whose credentials; `undefined` = those of everybody
@@ -145,6 +150,18 @@ export type AcquireOptions = Call & {
     policy: PullPolicy;
     /** `os/arch[/variant]`. Default: the source's own. */
     platform: string;
+    /**
+     * Who gives the credentials for this pull. Default: the coordinator's `auth`.
+     *
+     * Without an `authScope` the pull is shared only with callers who give the very same function. Content that is
+     * present is shared by all, whoever brought it: whoever wants access proven uses the policy `always`.
+     */
+    auth: AuthProvider;
+    /**
+     * Whose credentials these are: a tenant, say. The provider is told, and pulls are shared within one scope only, with
+     * the credentials of whoever of it came first (IC-3). Default: one scope for all who use the coordinator's `auth`.
+     */
+    authScope: string;
     /** `start` goes before `prefetch` in the queue, and promotes a queued prefetch it joins. Default `start`. */
     priority: 'start' | 'prefetch';
     /** How long this caller waits; the pull itself goes on for others. Default: never. */
@@ -204,6 +221,37 @@ export type RemovalOptions = Opt<{
   /** `pulled`: only references that this coordinator brought; `any`: also those it found there. Default `pulled`. */
   scope: 'pulled' | 'any';
 }>;
+
+/**
+ * What stays although nobody holds it (IC-18). Pinned content stays for ever; the `keepLast` that were used last of each
+ * repository stay for `maxAge`; all other content stays for `removal.delay`, or `maxAge` if that is shorter. Both count
+ * from the last release; content of which that is not known counts as used when it was first seen here.
+ */
+export type RetentionOptions = Opt<{
+  /**
+   * What is never removed: a reference (in any spelling of the source's grammar), an id, or an expression that is tested
+   * against each reference of the content as the source spells it (`docker.io/library/redis:7`). Default: nothing.
+   */
+  pin: readonly (string | RegExp)[];
+  /**
+   * How many pieces of content of each repository stay: those that were used last, where being held is being used. Of two
+   * that were used last at the same time the one seen later counts as the later one. From 0. Default 0: none.
+   */
+  keepLast: number;
+  /** The longest that content stays after its last use, unless it is pinned. Default `'never'`: no limit. */
+  maxAge: Duration;
+}>;
+
+/** What {@link ImageCoordinator.collect} did, or would do. */
+export interface Collected {
+  /** Ids of what is gone. */
+  readonly removed: readonly string[];
+  /**
+   * What stays, and why: `held`, `pinned`, `keep-last`, `image-in-use`, `not-ours`, `pull-in-progress`,
+   * `removal-disabled`, or the code of an error.
+   */
+  readonly kept: readonly { readonly imageId: string; readonly reason: Reason }[];
+}
 
 /** How content is fetched (IC-6 to IC-9). */
 export type PullOptions = Opt<{

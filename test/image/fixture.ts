@@ -1,4 +1,10 @@
-import { type HandoverEvent, ImageCoordinator, type PullOptions, type RemovalOptions } from 'handover';
+import {
+  type HandoverEvent,
+  ImageCoordinator,
+  type PullOptions,
+  type RemovalOptions,
+  type RetentionOptions,
+} from 'handover';
 import { FakeClock } from 'handover/testing';
 import { ScriptedSource } from './scripted-source.js';
 
@@ -15,7 +21,9 @@ export interface Fixture {
 }
 
 /** A coordinator over a scripted engine; the registry knows redis:7 as sha256:a and redis:8 as sha256:b. */
-export function fixture(o: { removal?: RemovalOptions; pull?: PullOptions } = {}): Fixture {
+export function fixture(
+  o: { removal?: RemovalOptions; retention?: RetentionOptions; pull?: PullOptions } = {},
+): Fixture {
   const clock = new FakeClock();
   const source = new ScriptedSource();
   source.registry.set('redis:7', 'sha256:a').set('redis:8', 'sha256:b').set('redis:latest', 'sha256:b');

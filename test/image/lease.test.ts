@@ -159,6 +159,7 @@ describe('options', () => {
     const { images } = fixture({ removal: { delay: '96h' }, pull: {} });
     expect(images.options).toEqual({
       removal: { enabled: true, delay: 345_600_000, scope: 'pulled' },
+      retention: { pin: [], keepLast: 0, maxAge: Infinity },
       pull: {
         policy: 'if-absent',
         concurrency: 3,
@@ -175,6 +176,12 @@ describe('options', () => {
   it.each([
     [{ removal: { delay: '96' } }, 'removal.delay'],
     [{ removal: { dely: 1 } }, 'removal.dely'],
+    [{ retention: { pin: ['redis:7', 'UPPER'] } }, 'retention.pin.1'],
+    [{ retention: { pin: [5] } }, 'retention.pin.0'],
+    [{ retention: { pin: 'redis:7' } }, 'retention.pin'],
+    [{ retention: { keepLast: -1 } }, 'retention.keepLast'],
+    [{ retention: { maxAge: 'soon' } }, 'retention.maxAge'],
+    [{ retention: { disk: {} } }, 'retention.disk'],
     [{ pull: { concurrency: 0 } }, 'pull.concurrency'],
     [{ pull: { attempts: 1.5 } }, 'pull.attempts'],
     [{ source: undefined }, 'source'],
