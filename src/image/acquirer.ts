@@ -1,10 +1,12 @@
 import { formatDuration } from '../duration.js';
+import type { HandoverError } from '../errors.js';
 import { backoff } from '../internal/backoff.js';
 import { abortable, linkSignals, sleep } from '../internal/signals.js';
+import { type Answer, sameAnswer } from './auth.js';
 import { Flight } from './flight.js';
 import type { FlightDeck } from './flight-deck.js';
 import type { FlightBoard } from './flight-board.js';
-import type { Gates } from './gates.js';
+import type { Gate, Gates } from './gates.js';
 import type { Lease } from './lease.js';
 import type { Looks, Sight } from './looks.js';
 import { absentError, isRetryable, pullFailed, pullReason } from './pull-failure.js';
@@ -75,8 +77,8 @@ export class Acquirer<A extends Artifact> {
           if (!isRetryable(error) || request.policy === 'if-stale') throw error;
           last = error;
         }
-        if (this.#deck.gates.closed(request.key) !== undefined) {
-          await this.#deck.gates.opened(request.key, link.signal);
+        if (this.#deck.gates.closed(request.flightKey) !== undefined) {
+          await this.#deck.gates.opened(request.flightKey, link.signal);
         } else {
           await sleep(clock, backoff(PATIENCE, failures, clock), { signal: link.signal });
         }
@@ -92,21 +94,26 @@ export class Acquirer<A extends Artifact> {
     for (;;) {
       flights.closing.throwIfAborted();
       signal?.throwIfAborted();
-      const flight = board.get(request.key);
+      const flight = board.get(request.flightKey);
       if (flight?.open === false) {
         // It never inherits the abort of what is winding down (IC-4).
         await abortable(flight.ended, signal);
         continue;
       }
       if (flight !== undefined && joins(request, flight)) return flight.join(request, signal);
-      if (asksRegistry(request)) return this.#fly(request, signal, false);
+      if (asksRegistry(request)) {
+        const flown = await this.#fly(request, signal, false);
+        if (flown === undefined) continue;
+        return flown;
+      }
       const present = await this.#present(request, signal, false);
       if (present !== undefined && present !== 'misfit') return present;
       if (request.policy === 'never') throw absentError(request.reference, "the policy 'never' forbids to fetch it");
       if (!request.name.pullable) throw absentError(request.reference, 'it cannot be fetched by such a reference');
-      const other = board.get(request.key);
-      if (other === undefined) return this.#fly(request, signal, present === undefined);
-      if (other.open) return other.join(request, signal);
+      const other = board.get(request.flightKey);
+      if (other?.open === true) return other.join(request, signal);
+      const flown = other === undefined ? await this.#fly(request, signal, present === undefined) : undefined;
+      if (flown !== undefined) return flown;
     }
   }
 
@@ -136,20 +143,13 @@ export class Acquirer<A extends Artifact> {
     if (still === undefined) this.#deck.shelf.lose(record);
   }
 
-  async #fly(request: Request, signal: AbortSignal | undefined, absent: boolean): Promise<ImageLease<A>> {
+  /** @returns `undefined`: a gate was in the way, and is open now; look again */
+  async #fly(request: Request, signal: AbortSignal | undefined, absent: boolean): Promise<ImageLease<A> | undefined> {
     const { board, gates, flights } = this.#deck;
-    const { key, name } = request;
-    const closed = gates.closed(key);
-    if (closed !== undefined) {
-      throw pullFailed(name.key, pullReason(closed.error), 0, {
-        problem: `not tried again before ${new Date(closed.retryAt).toISOString()}; the last failure: ${closed.error.message}`,
-        retryAt: closed.retryAt,
-        retryable: true,
-        cause: closed.error,
-      });
-    }
+    const closed = gates.closed(request.flightKey);
+    if (closed !== undefined) return this.#passGate(closed, request, signal);
     // A gate lets one attempt through each time it opens.
-    const maxAttempts = gates.get(key) === undefined ? flights.pull.attempts : 1;
+    const maxAttempts = gates.get(request.flightKey) === undefined ? flights.pull.attempts : 1;
     const flight = new Flight<A>(flights, request, { absent, maxAttempts });
     board.add(flight);
     const lease = flight.join(request, signal);
@@ -158,8 +158,32 @@ export class Acquirer<A extends Artifact> {
     return lease;
   }
 
+  /** Who comes with other credentials than those that were no use opens a closed gate (IC-9). */
+  async #passGate(gate: Gate, request: Request, signal: AbortSignal | undefined): Promise<undefined> {
+    const { gates } = this.#deck;
+    const news = gate.answer !== undefined && (await this.#answer(request, signal));
+    if (news === false || sameAnswer(news, gate.answer)) throw gateError(request.name.key, gate);
+    if (gates.closed(request.flightKey) === gate) gates.clear(request.flightKey);
+  }
+
+  /** @returns `false`: there is no provider, or it fails */
+  async #answer({ auth, authScope, name }: Request, signal: AbortSignal | undefined): Promise<Answer | false> {
+    if (auth === undefined) return false;
+    const { logins, closing } = this.#deck.flights;
+    const link = linkSignals(signal, closing);
+    try {
+      const claim = { auth, host: name.host, scope: authScope };
+      return await logins.ask(claim, { refused: false, signal: link.signal });
+    } catch {
+      link.signal.throwIfAborted();
+      return false;
+    } finally {
+      link.dispose();
+    }
+  }
+
   #outOfTime(request: Request, timeout: number, last: unknown): Error {
-    const flight = this.#deck.board.get(request.key);
+    const flight = this.#deck.board.get(request.flightKey);
     return pullFailed(request.name.key, 'timed-out', flight?.attempt ?? 0, {
       problem: `not there within the ${formatDuration(timeout)} that ${request.owner} waits (timeout)`,
       retryable: true,
@@ -171,4 +195,14 @@ export class Acquirer<A extends Artifact> {
 /** Whether a request has to wait for a flight in the air: `never` does not, nor who may take what is present. */
 function joins<A extends Artifact>(request: Request, flight: Flight<A>): boolean {
   return asksRegistry(request) || (flight.absent && request.policy !== 'never');
+}
+
+function gateError(reference: string, { error, retryAt }: Gate): HandoverError {
+  const until = new Date(retryAt).toISOString();
+  return pullFailed(reference, pullReason(error), 0, {
+    problem: `not tried again before ${until}; the last failure: ${error.message}`,
+    retryAt,
+    retryable: true,
+    cause: error,
+  });
 }

@@ -5,7 +5,7 @@ import { deferred } from '../internal/deferred.js';
 import { linkSignals, onAbort } from '../internal/signals.js';
 import { FetchLimits } from './limits.js';
 import { pullFailed } from './pull-failure.js';
-import type { ArtifactSource, Progress, PullLimit } from './types.js';
+import type { ArtifactSource, Credentials, Progress, PullLimit } from './types.js';
 
 /** One call of a source's `fetch`. */
 export interface FetchOrder {
@@ -14,6 +14,7 @@ export interface FetchOrder {
   readonly limits: { readonly beginTimeout: number; readonly stallTimeout: number; readonly abortGrace: number };
   readonly reference: string;
   readonly platform: string | undefined;
+  readonly credentials: Credentials | undefined;
   readonly attempt: number;
   onProgress(progress: Omit<Progress, 'attempt'>): void;
   /** The call did not end within `abortGrace` of its abort, and is waited for no longer. */
@@ -40,8 +41,9 @@ export async function fetchOnce(order: FetchOrder, signal: AbortSignal): Promise
     order.onProgress(progress);
   };
   // Async, so that a source that throws at once rejects like any other (S12).
+  const { platform, credentials } = order;
   const work = async (): Promise<void> =>
-    order.source.fetch(order.reference, { platform: order.platform, signal: link.signal, onProgress });
+    order.source.fetch(order.reference, { platform, credentials, signal: link.signal, onProgress });
   try {
     await untilEnded(work(), order, link.signal);
   } catch (error) {

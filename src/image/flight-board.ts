@@ -10,24 +10,24 @@ export class FlightBoard<A extends Artifact> {
     return [...this.#byKey.values()];
   }
 
-  get(key: string): Flight<A> | undefined {
-    return this.#byKey.get(key);
+  get(flightKey: string): Flight<A> | undefined {
+    return this.#byKey.get(flightKey);
   }
 
-  /** The flights of a reference, one for each platform. */
+  /** The flights of a reference, one for each platform and credential scope. */
   of(reference: string): readonly Flight<A>[] {
     return [...(this.#byReference.get(reference) ?? [])];
   }
 
   add(flight: Flight<A>): void {
-    this.#byKey.set(flight.key, flight);
+    this.#byKey.set(flight.flightKey, flight);
     const kin = this.#byReference.get(flight.name.key) ?? new Set();
     this.#byReference.set(flight.name.key, kin.add(flight));
   }
 
   /** Takes the flight off; only itself, never one that took its place (IC-5). */
   delete(flight: Flight<A>): void {
-    if (this.#byKey.get(flight.key) === flight) this.#byKey.delete(flight.key);
+    if (this.#byKey.get(flight.flightKey) === flight) this.#byKey.delete(flight.flightKey);
     const kin = this.#byReference.get(flight.name.key);
     kin?.delete(flight);
     if (kin?.size === 0) this.#byReference.delete(flight.name.key);

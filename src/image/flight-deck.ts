@@ -1,7 +1,9 @@
 import type { Effective } from '../call.js';
 import type { Clock } from '../clock.js';
 import type { HandoverError } from '../errors.js';
+import type { Logins } from './auth.js';
 import type { Flight } from './flight.js';
+import type { Intents } from './intents.js';
 import type { Sight } from './looks.js';
 import type { PullQueue } from './queue.js';
 import type { Artifact, ArtifactSource, Progress, PullOptions } from './types.js';
@@ -20,6 +22,9 @@ export interface FlightDeck<A extends Artifact> {
   readonly source: ArtifactSource<A>;
   readonly pull: Effective<PullOptions>;
   readonly queue: PullQueue;
+  readonly logins: Logins;
+  /** Nothing, if there is no store. */
+  readonly intents: Intents<A> | undefined;
   /** Aborts when the coordinator closes. */
   readonly closing: AbortSignal;
   /** The removal of a reference that is under way, if any (IC-16). */
@@ -37,4 +42,6 @@ export interface FlightDeck<A extends Artifact> {
   changed(flight: Flight<A>): void;
   progressed(flight: Flight<A>, progress: Progress): void;
   warn(subject: string, code: string, message: string): void;
+  /** The disk is full: removes what nobody holds, as far as it may go (IC-10). */
+  makeRoom(): Promise<void>;
 }

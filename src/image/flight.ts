@@ -1,24 +1,40 @@
-import { formatDuration } from '../duration.js';
 import type { HandoverError } from '../errors.js';
-import { type Deferred, deferred } from '../internal/deferred.js';
+import { deferred } from '../internal/deferred.js';
 import { Machine } from '../internal/machine.js';
-import { abortable, linkSignals, onAbort, sleep } from '../internal/signals.js';
-import { type FetchOrder, fetchOnce } from './fetch-once.js';
+import { abortable, onAbort } from '../internal/signals.js';
+import type { Answer } from './auth.js';
+import { authorisedFetch } from './authorised-fetch.js';
 import type { FlightDeck } from './flight-deck.js';
+import { Pause } from './pause.js';
 import { ProgressFeed } from './progress.js';
-import { asPullError, closedError, mayHaveLanded, pullFailed, reasonOf } from './pull-failure.js';
+import {
+  asPullError,
+  closedError,
+  endedEmpty,
+  mayHaveLanded,
+  pullFailed,
+  pullReason,
+  pullTimeout,
+  reasonOf,
+} from './pull-failure.js';
 import type { Ticket } from './queue.js';
 import { asksRegistry, type Request } from './request.js';
 import { retryDelay } from './retry-delay.js';
 import { FLIGHT_TABLE, type FlightEvent, type FlightState } from './states.js';
-import type { Artifact, ImageLease, NormalisedReference, Progress } from './types.js';
+import type { Artifact, AuthProvider, ImageLease, NormalisedReference, Progress } from './types.js';
 import { type Waiter, Waiters } from './waiters.js';
 
 /** One pull: its place in the queue, its attempts and limits, and those who wait for it. */
 export class Flight<A extends Artifact> {
   readonly key: string;
+  readonly flightKey: string;
   readonly name: NormalisedReference;
   readonly platform: string | undefined;
+  readonly authScope: string | undefined;
+  /** Of the first caller who has one: those who share a flight share a scope. */
+  auth: AuthProvider | undefined;
+  /** What it said last; `undefined`: it was not asked. */
+  answer: Answer | undefined;
   /** Wall time of its start, ms. */
   readonly since: number;
   /** From 1. */
@@ -26,6 +42,8 @@ export class Flight<A extends Artifact> {
   lastError: HandoverError | undefined;
   /** Nothing is present under the reference: whoever wants it has to wait for this flight. */
   absent: boolean;
+  /** Somebody wants the registry asked even if something is present. */
+  forced = false;
   readonly #deck: FlightDeck<A>;
   readonly #waiters: Waiters<A>;
   readonly #maxAttempts: number;
@@ -35,12 +53,11 @@ export class Flight<A extends Artifact> {
   readonly #ended = deferred();
   /** The look that led here is as fresh as one of our own would be. */
   #fresh: boolean;
-  /** Somebody wants the registry asked even if something is present. */
-  #forced = false;
   #priority: Request['priority'] = 'prefetch';
   #ending: 'fail' | 'abandon' | undefined;
   #ticket: Ticket | undefined;
-  #pause: Deferred<void> | undefined;
+  #pause: Pause | undefined;
+  #madeRoom = false;
   #cancelLinger: () => void = () => undefined;
 
   /**
@@ -50,8 +67,10 @@ export class Flight<A extends Artifact> {
   constructor(deck: FlightDeck<A>, request: Request, o: { readonly absent: boolean; readonly maxAttempts: number }) {
     this.#deck = deck;
     this.key = request.key;
+    this.flightKey = request.flightKey;
     this.name = request.name;
     this.platform = request.platform;
+    this.authScope = request.authScope;
     this.since = deck.clock.wall();
     this.absent = this.#fresh = o.absent;
     this.#maxAttempts = o.maxAttempts;
@@ -88,7 +107,8 @@ export class Flight<A extends Artifact> {
   async join(request: Request, signal: AbortSignal | undefined): Promise<ImageLease<A>> {
     const waiter = this.#waiters.add(request);
     this.#cancelLinger();
-    this.#forced ||= asksRegistry(request);
+    this.forced ||= asksRegistry(request);
+    this.auth ??= request.auth;
     if (request.priority === 'start') {
       this.#priority = 'start';
       this.#ticket?.promote();
@@ -108,7 +128,7 @@ export class Flight<A extends Artifact> {
 
   /** Ends the wait before the next attempt. */
   retryNow(): void {
-    this.#pause?.resolve();
+    this.#pause?.end();
   }
 
   /** The coordinator closes: the work is aborted, the callers get the error once it has wound down. */
@@ -127,7 +147,8 @@ export class Flight<A extends Artifact> {
 
   async #run(): Promise<void> {
     const { clock, pull } = this.#deck;
-    const cancel = clock.timer(pull.timeout, () => this.#halt('fail', this.#timeUp()));
+    const timeUp = (): HandoverError => pullTimeout(this.name.key, this.attempt, pull.timeout, this.lastError);
+    const cancel = clock.timer(pull.timeout, () => this.#halt('fail', timeUp()));
     try {
       // Our pull must not move a name that a removal is about to take away (IC-16).
       for (let removal; (removal = this.#deck.removalOf(this.name.key)) !== undefined;) {
@@ -154,7 +175,7 @@ export class Flight<A extends Artifact> {
         this.#stop.signal.throwIfAborted();
         const failure = asPullError(error, this.name.key, this.attempt);
         this.lastError = failure;
-        if (!failure.retryable || this.attempt >= this.#maxAttempts || this.#everybodyHasACopy()) throw failure;
+        if (!this.#triesAgain(failure)) throw failure;
         await this.#waitForNext(failure);
       }
     }
@@ -181,11 +202,13 @@ export class Flight<A extends Artifact> {
     this.#fresh = false;
     const before = looked ? undefined : await abortable(deck.look(this.name.key, this.platform), this.#stop.signal);
     this.absent = before?.fits !== true;
-    if (!this.absent && !this.#forced && (await deck.land(this, { bind: true }))) return;
-    const failure = await this.#fetch().then(
+    if (!this.absent && !this.forced && (await deck.land(this, { bind: true }))) return;
+    await deck.intents?.begin(this, before, this.#stop.signal);
+    const failure = await authorisedFetch(deck, this, (progress) => this.#report(progress), this.#stop.signal).then(
       () => undefined,
       (error: unknown) => asPullError(error, this.name.key, this.attempt),
     );
+    if (failure !== undefined && !mayHaveLanded(failure)) deck.intents?.end(this);
     if (failure !== undefined && (deck.closing.aborted || !mayHaveLanded(failure))) throw failure;
     const found = await deck
       .land(this, { fetched: { before: before?.artifact }, bind: failure === undefined })
@@ -193,54 +216,37 @@ export class Flight<A extends Artifact> {
         throw failure ?? asPullError(error, this.name.key, this.attempt);
       });
     if (failure !== undefined) throw failure;
-    if (!found) throw this.#endedEmpty();
+    if (!found) throw endedEmpty(this.name.key, this.attempt);
   }
 
-  async #fetch(): Promise<void> {
-    const { clock, source, pull } = this.#deck;
-    const grace = formatDuration(pull.abortGrace);
-    this.#report({ phase: 'resolving', bytes: { done: 0 } });
-    const order: FetchOrder = {
-      clock,
-      source,
-      limits: pull,
-      reference: this.name.key,
-      platform: this.platform,
-      attempt: this.attempt,
-      onProgress: (progress) => this.#report(progress),
-      ignored: () =>
-        this.#deck.warn(
-          this.name.key,
-          'abort-ignored',
-          `The aborted pull did not end within ${grace}; its place is given away`,
-        ),
-    };
-    await fetchOnce(order, this.#stop.signal);
+  /** A full disk is not tried blindly: once more, after room was made (IC-10, S18). */
+  #triesAgain(failure: HandoverError): boolean {
+    if (pullReason(failure) === 'no-space') return !this.#madeRoom;
+    return failure.retryable && this.attempt < this.#maxAttempts && !this.#everybodyHasACopy();
   }
 
   async #waitForNext(failure: HandoverError): Promise<void> {
     const { clock } = this.#deck;
+    const full = pullReason(failure) === 'no-space';
     const delay = retryDelay(failure, this.attempt, clock);
-    const pause = deferred();
-    this.#pause = pause;
-    this.#report({
-      phase: 'retrying',
-      bytes: this.#feed.latest.bytes,
-      lastError: reasonOf(failure, clock),
-      retryAt: clock.wall() + delay,
-    });
+    const pause = (this.#pause = new Pause());
+    const { bytes } = this.#feed.latest;
+    const at = full ? {} : { retryAt: clock.wall() + delay };
+    this.#report({ phase: 'retrying', bytes, lastError: reasonOf(failure, clock), ...at });
     this.#machine.send('retry');
     if (this.#waiters.size === 0) this.#everybodyLeft();
-    const link = linkSignals(this.#stop.signal);
     try {
-      await Promise.race([sleep(clock, delay, { signal: link.signal }), pause.promise]);
-      this.#stop.signal.throwIfAborted();
+      if (full) await pause.until(this.#makeRoom(), this.#stop.signal);
+      else await pause.last(clock, delay, this.#stop.signal);
       this.#machine.send('requeue');
     } finally {
       this.#pause = undefined;
-      link.abort(undefined);
-      link.dispose();
     }
+  }
+
+  async #makeRoom(): Promise<void> {
+    this.#madeRoom = true;
+    await this.#deck.makeRoom();
   }
 
   #fail(error: unknown): void {
@@ -281,20 +287,6 @@ export class Flight<A extends Artifact> {
     if (!this.open) return;
     this.#ending = ending;
     this.#stop.abort(reason);
-  }
-
-  #timeUp(): HandoverError {
-    return pullFailed(this.name.key, 'timed-out', this.attempt, {
-      problem: `not done within ${formatDuration(this.#deck.pull.timeout)} (pull.timeout)`,
-      limit: 'timeout',
-      retryable: true,
-      cause: this.lastError,
-    });
-  }
-
-  #endedEmpty(): HandoverError {
-    const problem = 'it ended without an error, and the content is not there';
-    return pullFailed(this.name.key, 'corrupt-stream', this.attempt, { problem, retryable: true });
   }
 
   #report(progress: Omit<Progress, 'attempt'>): void {

@@ -3,6 +3,7 @@ import type { HandoverError } from '../errors.js';
 import { backoff } from '../internal/backoff.js';
 import { deferred } from '../internal/deferred.js';
 import { abortable } from '../internal/signals.js';
+import type { Answer } from './auth.js';
 
 /** How long a key stays closed after each failed pull in a row (IC-9). */
 const GATE = { first: 10_000, max: 5 * 60_000, jitter: 'none' } as const;
@@ -21,6 +22,8 @@ export interface Gate {
   readonly since: number;
   /** The failure that closed it. */
   readonly error: HandoverError;
+  /** What the failed pull's provider had said last; `undefined`: it was not asked. */
+  readonly answer: Answer | undefined;
   readonly wakers: Set<() => void>;
 }
 
@@ -49,7 +52,7 @@ export class Gates {
   }
 
   /** A pull failed for a reason that may pass. */
-  close(key: string, error: HandoverError): void {
+  close(key: string, error: HandoverError, answer: Answer | undefined): void {
     this.#sweep();
     const failures = (this.#gates.get(key)?.failures ?? 0) + 1;
     const delay = backoff(GATE, failures, this.#clock);
@@ -59,11 +62,12 @@ export class Gates {
       retryAt: this.#clock.wall() + delay,
       since: this.#clock.wall(),
       error,
+      answer,
       wakers: new Set(),
     });
   }
 
-  /** The gates of every platform of a reference. */
+  /** The gates of every platform and credential scope of a reference. */
   of(reference: string): readonly (readonly [key: string, gate: Gate])[] {
     return [...this.#gates].filter(([key]) => key.startsWith(`${reference} `));
   }

@@ -4,12 +4,13 @@ import type { FlightBoard } from './flight-board.js';
 import type { Landing } from './flight-deck.js';
 import type { Gates } from './gates.js';
 import type { Lease } from './lease.js';
+import type { Intents } from './intents.js';
 import type { Local } from './local.js';
 import type { Looks, Sight } from './looks.js';
 import { pullFailed } from './pull-failure.js';
 import { requestKey } from './request.js';
 import type { Found, Shelf } from './shelf.js';
-import type { Artifact, NormalisedReference } from './types.js';
+import type { Artifact } from './types.js';
 
 /** What landings need of the coordinator. */
 export interface LandingDeck<A extends Artifact> {
@@ -18,6 +19,7 @@ export interface LandingDeck<A extends Artifact> {
   readonly shelf: Shelf<A>;
   readonly board: FlightBoard<A>;
   readonly gates: Gates;
+  readonly intents: Intents<A> | undefined;
 }
 
 /**
@@ -32,15 +34,32 @@ export async function land<A extends Artifact>(
   { fetched, bind }: Landing<A>,
 ): Promise<boolean> {
   const act = ({ artifact, fits }: Sight<A>): boolean => {
+    // Somebody who wants the registry asked has joined meanwhile: a local copy is no answer to him (IC-6).
+    if (fetched === undefined && flight.forced) return false;
+    if (fetched !== undefined) deck.intents?.end(flight);
     const brought = fetched !== undefined && fetched.before?.id !== artifact.id;
     if (bind && fits) bindWaiters(deck, flight, artifact, brought);
     // Nobody holds it: it goes like everything that nobody holds.
-    else if (brought) deck.shelf.land(artifact, fits ? flight : anyPlatform(flight.name), { brought, waiters: [] });
+    else if (brought) broughtUnder(deck.shelf, flight, { artifact, fits });
     if (bind && !fits && fetched !== undefined) throw wrongPlatform(flight, artifact);
     return fits;
   };
   const { name, platform } = flight;
-  return (await deck.looks.settle(name.key, () => deck.local.look(name.key, platform), act)) ?? false;
+  const landed = await deck.looks.settle(name.key, () => deck.local.look(name.key, platform), act);
+  if (landed === undefined && fetched !== undefined) deck.intents?.end(flight);
+  return landed ?? false;
+}
+
+/** A pull has brought content that nobody is to be bound to. */
+export function broughtUnder<A extends Artifact>(
+  shelf: Shelf<A>,
+  { name, platform }: Pick<Found, 'name' | 'platform'>,
+  { artifact, fits }: Sight<A>,
+): void {
+  // What does not fit was not found by the platform that was asked for.
+  const asked = fits ? platform : undefined;
+  const found = { name, platform: asked, key: requestKey(name, asked) };
+  shelf.land(artifact, found, { brought: true, waiters: [] });
 }
 
 function bindWaiters<A extends Artifact>(
@@ -49,7 +68,7 @@ function bindWaiters<A extends Artifact>(
   artifact: A,
   brought: boolean,
 ): void {
-  gates.clear(flight.key);
+  gates.clear(flight.flightKey);
   board.delete(flight);
   const waiters = flight.complete();
   const leases = shelf.land(artifact, flight, { brought, waiters: waiters.map(({ request }) => request) });
@@ -61,8 +80,4 @@ function wrongPlatform<A extends Artifact>(flight: Flight<A>, artifact: A): Hand
     problem: `${String(flight.platform)} was asked for, but ${String(artifact.platform)} came`,
     retryable: false,
   });
-}
-
-function anyPlatform(name: NormalisedReference): Found {
-  return { name, platform: undefined, key: requestKey(name, undefined) };
 }

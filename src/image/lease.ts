@@ -1,9 +1,11 @@
 import type { Call } from '../call.js';
-import type { Artifact, ImageLease } from './types.js';
+import { parseCall } from './options.js';
+import type { Artifact, AuthProvider, ImageLease } from './types.js';
 
 /** What a lease needs of the coordinator that gave it. */
 export interface LeaseKeeper<A extends Artifact> {
-  release(hold: Hold): void;
+  /** @returns the end of the write that stores it; `undefined`: there is no store */
+  release(hold: Hold): Promise<void> | undefined;
   verify(lease: Lease<A>, call: Call): Promise<void>;
 }
 
@@ -13,6 +15,11 @@ export interface Hold {
   readonly imageId: string;
   /** Ends when its owner claims the same content in earnest: it was taken beforehand, or in an earlier process. */
   readonly provisional: boolean;
+  /** As its owner wrote it. */
+  readonly reference: string;
+  readonly platform: string | undefined;
+  /** When it ends by itself, wall time, ms. */
+  readonly until?: number | undefined;
 }
 
 /** One handle of one owner on one piece of content (IC-2). */
@@ -27,6 +34,8 @@ export class Lease<A extends Artifact> implements ImageLease<A>, Hold {
   readonly provisional: boolean;
   /** As it was asked for; a repair has to ask for the same. */
   readonly platform: string | undefined;
+  readonly auth: AuthProvider | undefined;
+  readonly authScope: string | undefined;
   readonly #keeper: LeaseKeeper<A>;
 
   constructor(
@@ -36,6 +45,8 @@ export class Lease<A extends Artifact> implements ImageLease<A>, Hold {
       readonly owner: string;
       readonly reference: string;
       readonly platform?: string | undefined;
+      readonly auth?: AuthProvider | undefined;
+      readonly authScope?: string | undefined;
       readonly stale?: boolean;
       readonly provisional?: boolean;
     },
@@ -44,6 +55,8 @@ export class Lease<A extends Artifact> implements ImageLease<A>, Hold {
     this.owner = o.owner;
     this.reference = o.reference;
     this.platform = o.platform;
+    this.auth = o.auth;
+    this.authScope = o.authScope;
     this.stale = o.stale ?? false;
     this.provisional = o.provisional ?? false;
     this.imageId = artifact.id;
@@ -53,14 +66,15 @@ export class Lease<A extends Artifact> implements ImageLease<A>, Hold {
   }
 
   async verify(call: Call = {}): Promise<void> {
-    await this.#keeper.verify(this, call);
+    await this.#keeper.verify(this, parseCall(call));
   }
 
   async release(): Promise<void> {
-    this.#keeper.release(this);
+    const stored = this.#keeper.release(this);
+    if (stored !== undefined) await stored;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#keeper.release(this);
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
   }
 }

@@ -1,5 +1,6 @@
 import { HandoverError, isHandoverError } from '../errors.js';
 import type { Clock } from '../clock.js';
+import { formatDuration } from '../duration.js';
 import type { Reason } from '../env.js';
 import type { PullLimit, PullReason } from './types.js';
 
@@ -36,6 +37,18 @@ export function pullFailed(
     cause: o.cause,
     retryable: o.retryable,
   });
+}
+
+/** The whole pull, with all its attempts, took longer than it may (IC-8). */
+export function pullTimeout(reference: string, attempts: number, ms: number, last: unknown): HandoverError {
+  const problem = `not done within ${formatDuration(ms)} (pull.timeout)`;
+  return pullFailed(reference, 'timed-out', attempts, { problem, limit: 'timeout', retryable: true, cause: last });
+}
+
+/** The source says that it is done, and nothing is there (IC-11). */
+export function endedEmpty(reference: string, attempts: number): HandoverError {
+  const problem = 'it ended without an error, and the content is not there';
+  return pullFailed(reference, 'corrupt-stream', attempts, { problem, retryable: true });
 }
 
 /**

@@ -2,18 +2,32 @@ import type { AcquireSettings } from './options.js';
 import type { NormalisedReference, PullPolicy } from './types.js';
 
 /** One acquire, from the call to its lease. */
-export interface Request extends Pick<AcquireSettings, 'owner' | 'platform' | 'priority' | 'onProgress'> {
-  /** Identity of the content asked for: reference, platform, credential scope (IC-3). */
+export interface Request extends Pick<
+  AcquireSettings,
+  'owner' | 'platform' | 'priority' | 'onProgress' | 'auth' | 'authScope'
+> {
+  /** Identity of the content asked for: reference and platform. */
   readonly key: string;
+  /** The key and whose credentials it is fetched with: flights are shared by this (IC-3). */
+  readonly flightKey: string;
   readonly name: NormalisedReference;
   /** As the caller gave it. */
   readonly reference: string;
   readonly policy: PullPolicy;
 }
 
-/** The key of {@link Request.key}. The credential scope is the host, as long as there is no other. */
+/** The key of {@link Request.key}. */
 export function requestKey(name: NormalisedReference, platform: string | undefined): string {
-  return `${name.key} ${platform ?? ''} ${name.host}`;
+  return `${name.key} ${platform ?? ''}`;
+}
+
+/**
+ * The key of {@link Request.flightKey}.
+ *
+ * @param scope - as the caller named it, or the number of a provider whose caller named none
+ */
+export function flightKey(key: string, scope: string | number): string {
+  return typeof scope === 'number' ? `${key} #${scope}` : `${key} @${scope}`;
 }
 
 /** Whether the registry has to be asked even if something is present; what a digest names never changes (IC-6). */

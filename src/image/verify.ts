@@ -26,6 +26,8 @@ export async function verify<A extends Artifact>(
   const fresh = await deck.acquire(fixedName(deck.source, lease), {
     owner: lease.owner,
     platform: lease.platform,
+    auth: lease.auth,
+    authScope: lease.authScope,
     signal,
     policy: 'if-absent',
   });

@@ -22,7 +22,7 @@ function fetchTimes({ source, clock }: Fixture): number[] {
 }
 
 describe('IC-9 retries', () => {
-  it.each<PullReason>(['not-found-or-denied', 'unauthorized', 'no-space', 'no-platform', 'invalid-reference'])(
+  it.each<PullReason>(['not-found-or-denied', 'unauthorized', 'no-platform', 'invalid-reference'])(
     'IC-9 cases C12 C13 %s is permanent: one attempt, no gate',
     async (reason) => {
       const { images, source, clock } = fixture();
