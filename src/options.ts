@@ -51,6 +51,12 @@ export function oneOf<const T extends readonly string[]>(words: T, fallback: T[n
 /** Text that is not empty. */
 export const text = v.pipe(v.string('must be text'), v.nonEmpty('must not be empty'));
 
+/** A path, or what else goes to the system as a C string. */
+export const path = v.pipe(
+  text,
+  v.check((value) => !value.includes('\0'), 'must not contain a NUL'),
+);
+
 /**
  * A schema of objects that takes no array for one, as valibot's own do: `[]` would be a block with nothing in it.
  *
@@ -108,8 +114,8 @@ export const WHOLE = '(options)';
 function toError(issue: v.BaseIssue<unknown>, prefix: string): HandoverError<'ERR_INVALID_OPTION'> {
   // A key that is empty is shown as such: `ports.""`.
   const keys = (issue.path ?? []).map(({ key }) => (key === '' ? '""' : String(key)));
-  const path = [prefix, ...keys].filter((part) => part !== '').join('.');
-  return invalidOption(path === '' ? WHOLE : path, issue.message);
+  const where = [prefix, ...keys].filter((part) => part !== '').join('.');
+  return invalidOption(where === '' ? WHOLE : where, issue.message);
 }
 
 /** What valibot expects, in words. */

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import { HandoverError } from '../errors.js';
-import { parseOptions, strictObject, text } from '../options.js';
+import { parseOptions, path, strictObject } from '../options.js';
 import { type Change, MAX_KEY_BYTES, type StateStore, type StoreOp, readOps, readText } from '../store/store.js';
 import { type Database, corrupt, openDatabase, storeError } from './client.js';
 import { pagesProblem } from './pages.js';
 import { decode, encode, keyBytes } from './record.js';
 
-const OPTIONS = strictObject({ path: text });
+const OPTIONS = strictObject({ path });
 
 /** What we write; one more with each change that an older version would misread. */
 const FORMAT = '1';

@@ -12,7 +12,7 @@ import { HandoverError, invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
 import { messageOf } from '../internal/message-of.js';
 import { bootId } from '../internal/process-identity.js';
-import { parseOptions, strictObject, text } from '../options.js';
+import { parseOptions, path, strictObject, text } from '../options.js';
 import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
 import { type Run, killSurvivors } from './identity.js';
 import { type Launched, launch } from './launch.js';
@@ -24,7 +24,10 @@ import { TaskFolder, type TaskRecord, taskFolders } from './task-folder.js';
 
 /** What a {@link ProcessDriver} is made with. */
 export type ProcessDriverOptions = {
-  /** Where tasks have their directories, `<directory>/<allocId>/<task>`; made when it is missing. One driver at a time. */
+  /**
+   * Where tasks have their directories, `<directory>/<allocId>/<task>`; made when it is missing. One driver at a time. A
+   * relative one is resolved at construction, and stays where it is when the process moves.
+   */
   readonly directory: string;
 } & Opt<{
   /** By which the driver is named. Default `process`. */
@@ -34,7 +37,7 @@ export type ProcessDriverOptions = {
 }>;
 
 const OPTIONS = strictObject({
-  directory: text,
+  directory: path,
   name: v.optional(text, 'process'),
   artifacts: v.optional(
     v.custom<ArtifactLeases>((value) => typeof value === 'object' && value !== null, 'must be an ImageCoordinator'),

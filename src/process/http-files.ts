@@ -3,7 +3,7 @@ import type { Call, Opt } from '../call.js';
 import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
 import type { ArtifactSource, NormalisedReference, Progress } from '../image/types.js';
-import { parseOptions, strictObject, text, wholeNumber } from '../options.js';
+import { parseOptions, path, strictObject, wholeNumber } from '../options.js';
 import { download } from './download.js';
 import { parseFileReference } from './file-reference.js';
 import { type FileArtifact, FileStore } from './file-store.js';
@@ -12,14 +12,14 @@ import { toPullError } from './pull-failure.js';
 
 /** Options of {@link httpFiles}. */
 export type HttpFilesOptions = {
-  /** Where files are kept; made when it is missing. Processes may share it. */
+  /** Where files are kept; made when it is missing; a relative one is resolved now. Processes may share it. */
   readonly directory: string;
 } & Opt<{
   /** The largest file that is fetched, in bytes, from 1. Default: no limit. */
   maxBytes: number;
 }>;
 
-const OPTIONS = strictObject({ directory: text, maxBytes: wholeNumber(Number.MAX_SAFE_INTEGER, 1) });
+const OPTIONS = strictObject({ directory: path, maxBytes: wholeNumber(Number.MAX_SAFE_INTEGER, 1) });
 
 type FetchCall = Call & { readonly onProgress: (progress: Omit<Progress, 'attempt'>) => void };
 

@@ -7,12 +7,12 @@ import type { UndoStack } from '../driver/undo-stack.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import type { AcquireOptions, ImageLease } from '../image/types.js';
 import { errorCode } from '../internal/system-error.js';
-import { startProblem } from './executable.js';
 import type { FileArtifact } from './file-store.js';
 import { makeFolder } from './file-system.js';
 import { isRunning, killSurvivors } from './identity.js';
 import type { CheckedSpec } from './spec.js';
-import { type TaskFolder, type TaskRecord, contentName } from './task-folder.js';
+import { startProblem } from './start-problem.js';
+import { STATE_FILE, type TaskFolder, type TaskRecord, contentName } from './task-folder.js';
 
 /** What the driver needs of an {@link ImageCoordinator}. */
 export interface ArtifactLeases {
@@ -39,7 +39,8 @@ export interface ProcessPrestart {
 export async function prepare(work: ProcessPrestart): Promise<TaskRecord> {
   const { folder, spec, ctx } = work;
   const record = (await adoptLeftover(work)) ?? (await beginAnew(work));
-  const problem = await startProblem(spec, folder.path);
+  const own = [STATE_FILE, ...(record.content === undefined ? [] : [record.content.file])];
+  const problem = await startProblem(spec, folder.path, own);
   if (problem !== undefined) throw failed(work, `${ctx.owner} could not be started: ${problem}`);
   ctx.signal?.throwIfAborted();
   return record;
@@ -90,16 +91,15 @@ async function beginAnew(work: ProcessPrestart): Promise<TaskRecord> {
         );
   undo.defer(() => folder.remove());
   await makeFolder(folder.path);
-  const record: TaskRecord = { allocId, task, specHash, ports: spec.ports };
-  if (lease === undefined || reference === undefined) {
-    await folder.write(record);
-    return record;
-  }
-  const file = contentName(reference);
-  await place(lease, join(folder.path, file), ctx);
-  const full = { ...record, content: { reference, id: lease.imageId, file } };
-  await folder.write(full);
-  return full;
+  const content =
+    lease === undefined || reference === undefined
+      ? undefined
+      : { reference, id: lease.imageId, file: contentName(reference) };
+  const record: TaskRecord = { allocId, task, specHash, ports: spec.ports, content };
+  // Before the content is placed: whatever is left by a crash has to be found by list() (DP-2).
+  await folder.write(record);
+  if (lease !== undefined && content !== undefined) await place(lease, join(folder.path, content.file), ctx);
+  return record;
 }
 
 /** Links the content to where the task expects it; what somebody deleted meanwhile is fetched again, once (DP-4). */

@@ -1,9 +1,16 @@
 import * as v from 'valibot';
 import type { Opt } from '../call.js';
 import type { ExclusiveResource } from '../driver/driver.js';
-import { parseOptions, port, record, strictObject, text } from '../options.js';
+import { parseOptions, path, port, record, strictObject, text } from '../options.js';
 
-/** What an OS process is started from. */
+/**
+ * What an OS process is started from.
+ *
+ * A program, a directory to start in or a place for output that is missing, or that this process has no right to, is
+ * found by `prestart()`. Not before the start it shows that a program is none that the system can run (its interpreter
+ * is missing, or it is for another machine), that arguments and environment are too long for the system, that a port
+ * is taken by somebody who is no task of this host, or whatever has changed since.
+ */
 export type ProcessSpec = {
   /**
    * The program and its arguments; no shell. A program with a `/` is looked up from `cwd`, one without in the `PATH`
@@ -24,28 +31,29 @@ export type ProcessSpec = {
   inheritEnv: readonly string[];
   /** The TCP ports that it will listen on, by a name of your choice. Each is held by one task of the host at a time. */
   ports: Readonly<Record<string, number>>;
-  /** File that its output is appended to; relative to the task's directory. Default `stdout.log`. */
+  /**
+   * File that its output is appended to, made when it is missing; relative to the task's directory. Its own directory
+   * has to be there. Default `stdout.log`.
+   */
   stdout: string;
-  /** File that its error output is appended to; relative to the task's directory. Default `stderr.log`. */
+  /** The same for its error output; may be the same file. Default `stderr.log`. */
   stderr: string;
 }>;
 
-/** What the system calls take: C strings. */
-const cText = v.pipe(
+const argument = v.pipe(
   v.string('must be text'),
   v.check((value) => !value.includes('\0'), 'must not contain a NUL'),
 );
-const program = v.pipe(cText, v.nonEmpty('must not be empty'));
 const variable = v.pipe(
-  program,
+  path,
   v.check((value) => !value.includes('='), 'must not contain "="'),
 );
 
 const SPEC = strictObject({
-  argv: v.tupleWithRest([program], cText),
+  argv: v.tupleWithRest([path], argument),
   artifact: v.optional(text),
-  cwd: v.optional(program, '.'),
-  env: v.optional(record(variable, cText), {}),
+  cwd: v.optional(path, '.'),
+  env: v.optional(record(variable, argument), {}),
   inheritEnv: v.optional(v.array(variable), ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG']),
   ports: v.optional(
     v.pipe(
@@ -54,8 +62,8 @@ const SPEC = strictObject({
     ),
     {},
   ),
-  stdout: v.optional(program, 'stdout.log'),
-  stderr: v.optional(program, 'stderr.log'),
+  stdout: v.optional(path, 'stdout.log'),
+  stderr: v.optional(path, 'stderr.log'),
 });
 
 /** A spec with its defaults filled in; parsing it again changes nothing. */

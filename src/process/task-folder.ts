@@ -7,7 +7,8 @@ import { text } from '../options.js';
 import { found } from './identity.js';
 import { ifThere, readJson, writeJson } from './file-system.js';
 
-const STATE_FILE = '.handover.json';
+/** Where the record of a task is kept in its folder. */
+export const STATE_FILE = '.handover.json';
 
 /** A name that is safe as a folder: no separators, no leading dot or dash. */
 const SAFE = /^[A-Za-z0-9_][A-Za-z0-9_.~:@+=-]{0,199}$/;
