@@ -29,6 +29,7 @@ export class AllocBoard {
   #since: number;
   #reason: Reason;
   #revision = 0;
+  #announced = false;
 
   constructor(
     private readonly ground: Ground,
@@ -36,6 +37,7 @@ export class AllocBoard {
       readonly id: string;
       readonly task: string;
       readonly exclusive: readonly ExclusiveResource[];
+      /** ms. */
       readonly stopBudget: number;
       readonly feed: AllocFeed | undefined;
     },
@@ -81,6 +83,12 @@ export class AllocBoard {
     return true;
   }
 
+  /** Lets others see it as it is: from then on they see each change. Until then nothing is published. */
+  announce(): void {
+    this.#announced = true;
+    this.#tell();
+  }
+
   /** Changes facets within a state, and tells it as `event`, if one is given. */
   show(facets: Partial<Facets>, event?: 'alloc:health' | 'alloc:task'): void {
     this.#facets = { ...this.#facets, ...facets };
@@ -92,6 +100,11 @@ export class AllocBoard {
   #publish(): void {
     this.#revision++;
     this.cell.set(this.#read());
+    this.#tell();
+  }
+
+  #tell(): void {
+    if (!this.#announced) return;
     try {
       this.facts.feed?.publish?.(viewOf(this.status));
     } catch (error) {
@@ -107,7 +120,7 @@ export class AllocBoard {
       state: this.state,
       reached: reachedGate(this.state, healthy),
       terminal: isTerminal(this.state),
-      stopBudget: this.facts.stopBudget,
+      stopBudget: this.facts.stopBudget === Infinity ? 'never' : this.facts.stopBudget,
       revision: this.#revision,
       exclusive: this.facts.exclusive,
       since: this.#since,

@@ -52,9 +52,13 @@ export class HealthMonitor {
     return { passing: this.#passing, verdict: this.#verdict, checks: this.#checks };
   }
 
-  /** From here on the deadline and the window count: the task has just started. */
-  start(): void {
-    this.#stopDeadline = this.#ports.clock.timer(this.#options.healthyDeadline, () => void this.#lastLook());
+  /**
+   * From here on the window counts.
+   *
+   * @param deadline - what is left of it, ms
+   */
+  start(deadline: number): void {
+    this.#stopDeadline = this.#ports.clock.timer(deadline, () => void this.#lastLook());
     for (const check of this.#options.checks) void this.#observe(check);
     this.#judge();
   }

@@ -143,7 +143,7 @@ export class AllocLaunch {
     } as const;
     board.send('prestart', { code: 'prestart', message: why }, { wait, ...this.#phase('preparing') });
     const link = linkSignals(calledOff, life);
-    const stopTimer = ground.clock.timer(timeout, () => link.abort(this.#late(timeout)));
+    const stopTimer = ground.clock.timer(timeout, () => link.abort(this.#late('ERR_PRESTART_FAILED', timeout)));
     try {
       await task.prestart(link.signal);
       const done = { code: 'prepared', message: 'Everything but the start is done' };
@@ -157,10 +157,11 @@ export class AllocLaunch {
     }
   }
 
-  #late(timeout: number): HandoverError {
+  #late(code: 'ERR_PRESTART_FAILED' | 'ERR_START_FAILED', timeout: number): HandoverError {
     const { id, task } = this.#parts;
-    const message = `Task ${task.owner} was not prepared within ${formatDuration(timeout)}`;
-    return new HandoverError('ERR_PRESTART_FAILED', message, {
+    const what = code === 'ERR_START_FAILED' ? 'started' : 'prepared';
+    const message = `Task ${task.owner} was not ${what} within ${formatDuration(timeout)}`;
+    return new HandoverError(code, message, {
       details: { allocId: id, task: task.name },
       retryable: true,
     });
@@ -197,12 +198,20 @@ export class AllocLaunch {
     }
   }
 
+  /** What cannot be started in the time that it has to be healthy in will not be: an engine may never answer (G-8). */
   async #startTask(calledOff: AbortSignal): Promise<void> {
-    const { board, life, started, task } = this.#parts;
-    board.send('start', { code: 'starting', message: 'It is being started' });
+    const { board, ground, life, options, started, task } = this.#parts;
+    const { healthyDeadline } = options.health;
+    const why = 'Its task is being started';
+    const until = new Deadline(ground.clock, healthyDeadline).wall;
+    const wait = { for: 'health', since: ground.clock.wall(), until, why } as const;
+    board.send('start', { code: 'starting', message: why }, { wait });
+    // Not told of the alloc being let go of: a start that is under way lands, and is found again by its labels.
+    const link = linkSignals(calledOff);
+    const late = (): void => link.abort(this.#late('ERR_START_FAILED', healthyDeadline));
+    const stopTimer = ground.clock.timer(healthyDeadline, late);
     try {
-      // Not told of the alloc being let go of: a start that is under way lands, and is found again by its labels.
-      const handle = await task.start(calledOff);
+      const handle = await task.start(link.signal);
       life.throwIfAborted();
       board.send('started', { code: 'started', message: 'Its task runs' }, this.#phase('running'));
       started(handle);
@@ -210,6 +219,9 @@ export class AllocLaunch {
       const why = { code: 'start-failed', message: messageOf(error), ...errorOf(error) };
       if (!life.aborted) board.send(calledOff.aborted ? 'discard' : 'startFailed', why, this.#phase('dead'));
       throw error;
+    } finally {
+      stopTimer();
+      link.dispose();
     }
   }
 

@@ -1,36 +1,23 @@
 import type { Call, Opt } from '../call.js';
 import type { TaskHandle } from '../driver/driver.js';
-import { type Ground, type Wait, requireMethods, resolveEnv } from '../env.js';
-import { HandoverError, invalidOption } from '../errors.js';
+import { HandoverError } from '../errors.js';
 import type { On } from '../events.js';
-import type { Progress } from '../image/types.js';
+import { checkCall } from '../internal/check-call.js';
 import { linkSignals } from '../internal/signals.js';
-import { ShutdownSequencer } from '../shutdown/sequencer.js';
-import type { ShutdownBudget, StopReason, StopRun } from '../shutdown/types.js';
-import { AllocBoard, type Why } from './board.js';
-import { ended, errorOf, inside, stillThere, unhealthy } from './faults.js';
-import { AllocLaunch } from './launch.js';
+import type { StopReason, StopRun } from '../shutdown/types.js';
+import type { Why } from './board.js';
+import { stillThere } from './faults.js';
+import { type AllocGoal, untilGoal } from './goals.js';
 import type { NextAllocWatcher } from './next.js';
-import { type AllocOptions, parseAlloc } from './options.js';
+import { parseStart, parseStopRequest } from './options.js';
+import { type AllocParts, assemble } from './parts.js';
 import type { PrevAllocWatcher } from './previous.js';
-import { AllocServices } from './services.js';
-import { type AllocEvent, isDoomed, isServing, isTerminal } from './states.js';
-import { AllocStop, type StopPorts } from './stop.js';
-import { AllocTaskRunner } from './task.js';
-import { AllocUpkeep } from './upkeep.js';
-import type {
-  AllocEnv,
-  AllocPeer,
-  AllocSpec,
-  AllocState,
-  AllocStatus,
-  AllocStopReport,
-  AllocTask,
-  Sighting,
-} from './types.js';
+import { isServing, isTerminal } from './states.js';
+import { AllocStop } from './stop.js';
+import { stopPorts } from './stop-ports.js';
+import type { AllocEnv, AllocPeer, AllocSpec, AllocState, AllocStatus, AllocStopReport, Sighting } from './types.js';
 
-/** A state of affairs that {@link AllocLifecycle.until} waits for. */
-export type AllocGoal = 'prepared' | 'running' | 'healthy' | 'terminal';
+export type { AllocGoal };
 
 /**
  * The life of one alloc: prepared, started, watched, stopped, as the state machine of `ALLOC_TABLE`.
@@ -47,52 +34,35 @@ export class AllocLifecycle<
   readonly env: AllocEnv;
   /** Subscribes to this alloc's events. */
   readonly on: On<'alloc'>;
-  readonly #options: AllocOptions;
-  readonly #ground: Ground;
-  readonly #board: AllocBoard;
-  readonly #task: AllocTaskRunner;
-  readonly #services: AllocServices;
-  readonly #sequencer: ShutdownSequencer;
-  readonly #launch: AllocLaunch;
-  readonly #upkeep: AllocUpkeep;
-  /** Aborts when the alloc is let go of: everything ends and nothing is undone. */
-  readonly #life = new AbortController();
+  readonly #parts: AllocParts;
   #stop: AllocStop | undefined;
 
   /**
    * @param spec - what to run, and how it is served, judged and stopped
    * @param env - ports and functions; `registrar` for services, `feed` to be seen by others, `checks` for custom checks
-   * @throws HandoverError `ERR_INVALID_OPTION` naming the field, also one of the driver's spec
+   * @throws HandoverError `ERR_INVALID_OPTION` naming the field, also one of the driver's spec, and a port of a service
+   *   or check that the task will not have
    */
-  constructor(spec: AllocSpec<T>, env: AllocEnv = {}) {
-    this.#options = parseAlloc(spec, env);
-    this.#ground = resolveEnv(env);
-    requireMethods('env.feed', env.feed, ['watch']);
+  constructor(spec: AllocSpec<T>, env?: AllocEnv);
+  /** @internal The same, but `false`: it is not seen by others yet. */
+  constructor(spec: AllocSpec<T>, env: AllocEnv | undefined, announced: boolean);
+  constructor(spec: AllocSpec<T>, env: AllocEnv = {}, announced = true) {
+    this.#parts = assemble(spec, env);
     this.id = spec.id;
     this.spec = spec;
     this.env = env;
-    this.#task = this.#makeTask();
-    this.#services = new AllocServices(this.id, this.#options.services, this.#ground, () =>
-      this.#upkeep.onRegistered(),
-    );
-    const observed = { ...env, registrar: this.#services.registrar };
-    this.#sequencer = inside('shutdown', () => new ShutdownSequencer(spec.shutdown, observed));
-    this.#board = new AllocBoard(this.#ground, {
-      id: this.id,
-      task: this.#task.name,
-      exclusive: this.#task.exclusive,
-      stopBudget: this.#budget.total,
-      feed: env.feed,
-    });
     this.on = this.#board.emitter.on;
-    const parts = { ...this.#shared(), board: this.#board, task: this.#task };
-    this.#upkeep = new AllocUpkeep({ ...parts, services: this.#services });
-    this.#launch = new AllocLaunch({ ...parts, id: this.id, started: (handle) => this.#upkeep.begin(handle) });
+    if (announced) this.#board.announce();
   }
 
   /**
    * The alloc as its driver knows it: `running` if an earlier process started it and it still runs, ended if it does
    * not run any more, else new. What is registered of it is registered again.
+   *
+   * One that runs from another spec than the given one goes on running: that is a warning `spec-differs`, and the code
+   * of its `status().reason`. What was prepared and never started shows as such in `status().tasks`; `prestart()` takes
+   * it over, `discard()` removes it. The health deadline counts from the task's start, if its driver knows that; one
+   * judgement is always waited for.
    *
    * @throws HandoverError `ERR_INVALID_OPTION`, or what the driver rejects with
    */
@@ -101,10 +71,10 @@ export class AllocLifecycle<
     env: AllocEnv = {},
     call: Call = {},
   ): Promise<AllocLifecycle<T>> {
-    const alloc = new AllocLifecycle(spec, env);
+    checkCall(call);
+    const alloc = new AllocLifecycle(spec, env, false);
     try {
-      const handle = await alloc.#task.recover(call);
-      if (handle !== undefined) await alloc.#resume(handle, call);
+      await alloc.#find(call);
       return alloc;
     } catch (error) {
       // Nobody gets hold of it, so nothing of it may go on.
@@ -118,6 +88,10 @@ export class AllocLifecycle<
     return this.#board.state;
   }
 
+  get #board(): AllocParts['board'] {
+    return this.#parts.board;
+  }
+
   /** The stop in progress, also one that `replace()` began. */
   get stopping(): StopRun<AllocStopReport> | undefined {
     return this.#stop;
@@ -125,7 +99,7 @@ export class AllocLifecycle<
 
   /** @internal Aborts when it is let go of. */
   get life(): AbortSignal {
-    return this.#life.signal;
+    return this.#parts.life.signal;
   }
 
   /** All there is to know now; JSON. */
@@ -141,15 +115,16 @@ export class AllocLifecycle<
 
   /** The handle of a started task. */
   handle(task: string): TaskHandle | undefined {
-    return task === this.#task.name ? this.#task.handle : undefined;
+    return task === this.#parts.task.name ? this.#parts.task.handle : undefined;
   }
 
   /** How it is now, then changes. A prepared alloc first looks whether what it prepared is still there (AL-3). */
   async *watch(call: Call = {}): AsyncGenerator<Sighting, void, undefined> {
+    checkCall(call);
     // An end stays true, also of an alloc that was let go of.
-    const link = linkSignals(call.signal, this.status().terminal ? undefined : this.#life.signal);
+    const link = linkSignals(call.signal, this.status().terminal ? undefined : this.life);
     try {
-      if ((await this.#launch.check(link.signal)) === 'unknown') yield { seen: 'unreachable' };
+      if ((await this.#parts.launch.check(link.signal)) === 'unknown') yield { seen: 'unreachable' };
       for await (const seen of this.#board.cell.watch(link.signal)) yield { seen };
     } finally {
       link.dispose();
@@ -164,7 +139,8 @@ export class AllocLifecycle<
    * @throws HandoverError `ERR_PRESTART_FAILED` with the cause, `ERR_ALLOC_ENDED`, or `ERR_DETACHED`
    */
   async prestart(call: Call = {}): Promise<void> {
-    await this.#launch.prestart(call);
+    checkCall(call);
+    await this.#parts.launch.prestart(call);
   }
 
   /**
@@ -175,10 +151,11 @@ export class AllocLifecycle<
    * @param o.signal - calls off a preparation or start that nobody else waits for: the alloc ends `discarded`. While
    *   it waits for `after`, only that wait ends
    * @throws HandoverError `ERR_PRESTART_FAILED`, `ERR_PREVIOUS_RUNNING`, `ERR_START_FAILED`, `ERR_ALLOC_ENDED`,
-   *   `ERR_DETACHED`; `ERR_OVERLAP_IMPOSSIBLE` when `after` would let it run beside one that holds what it needs
+   *   `ERR_DETACHED`; `ERR_START_FAILED` also when the start is not over within `healthyDeadline`;
+   *   `ERR_OVERLAP_IMPOSSIBLE` when `after` would let it run beside one that holds what it needs
    */
   async start(o: Call & Opt<{ after: PrevAllocWatcher }> = {}): Promise<void> {
-    await this.#launch.start(o);
+    await this.#parts.launch.start(parseStart(o));
   }
 
   /**
@@ -189,18 +166,25 @@ export class AllocLifecycle<
    *   in time, `ERR_DETACHED`
    */
   async until(goal: AllocGoal, call: Call = {}): Promise<AllocStatus> {
-    return this.#until(goal, GOALS[goal], call);
+    checkCall(call);
+    return untilGoal(this.#parts, goal, call);
   }
 
   /** @internal Until its health was found good, whether or not the registry has answered; throws as `until()`. */
   async judged(call: Call): Promise<void> {
-    const good = ({ state }: AllocStatus): boolean => isServing(state) && this.#upkeep.health.verdict === 'healthy';
-    await this.#until('healthy', good, call);
+    const { upkeep } = this.#parts;
+    await untilGoal(
+      this.#parts,
+      'healthy',
+      call,
+      ({ state }) => isServing(state) && upkeep.health.verdict === 'healthy',
+    );
   }
 
   /** @internal Until the registry has acknowledged all that it was asked to hold of a running alloc. */
   async reinstated(call: Call): Promise<void> {
-    await this.#until('running', ({ state }) => isServing(state) && this.#services.agreed, call);
+    const { services } = this.#parts;
+    await untilGoal(this.#parts, 'running', call, ({ state }) => isServing(state) && services.agreed);
   }
 
   /**
@@ -209,6 +193,7 @@ export class AllocLifecycle<
    * @param o.reason - `replaced` waits for `after`; any other reason ends such a wait (AL-5)
    * @param o.after - the successor, whose gate has to be reached first
    * @param o.force - do not wait for the successor, or for it any longer
+   * @throws HandoverError `ERR_INVALID_OPTION`
    */
   stop(
     o: { readonly reason: StopReason } & Opt<{ after: NextAllocWatcher; force: boolean }>,
@@ -217,26 +202,31 @@ export class AllocLifecycle<
   }
 
   /** @internal The same, with what compositions need to know of it. */
-  beginStop({ reason, after, force }: Parameters<AllocLifecycle['stop']>[0]): AllocStop {
-    if (typeof reason !== 'string' || reason === '') throw invalidOption('reason', 'must say why it is stopped');
-    const waits = reason === 'replaced' && force !== true;
+  beginStop(o: Parameters<AllocLifecycle['stop']>[0]): AllocStop {
+    const { reason, after, force } = parseStopRequest(o);
+    const waits = reason === 'replaced' && !force;
     const present = this.#stop;
     if (present !== undefined) {
       if (!waits && !isTerminal(this.state)) present.bypass(reason);
       // One that is being called off, or could not end it, is of no use to whoever wants it stopped now.
       if (!present.leaving && this.state !== 'unkillable') return present;
     }
-    this.#stop = new AllocStop(this.#stopPorts(), { reason, after: waits ? after : undefined, behind: present });
-    return this.#stop;
+    const ports = stopPorts(this.#parts, () => {
+      if (this.#stop === stop) this.#stop = undefined;
+    });
+    const stop = new AllocStop(ports, { reason, after: waits ? after : undefined, behind: present });
+    this.#stop = stop;
+    return stop;
   }
 
   /**
-   * Undoes the preparation of an alloc that has not been started; harmless on one that has ended.
+   * Undoes the preparation of an alloc that has not been started, also one that `open()` found of an earlier process;
+   * harmless on one that has ended.
    *
    * @throws HandoverError `ERR_PREVIOUS_RUNNING` when it has been started: stop it instead
    */
   async discard(): Promise<void> {
-    await this.#launch.discard();
+    await this.#parts.launch.discard();
   }
 
   /**
@@ -245,8 +235,9 @@ export class AllocLifecycle<
    * @throws HandoverError `ERR_PREVIOUS_RUNNING` when it has not ended
    */
   async destroy(call: Call = {}): Promise<void> {
-    if (!isTerminal(this.state)) throw stillThere(this.#board.status, 'stop() it before it is destroyed');
-    await this.#task.destroy(call);
+    checkCall(call);
+    if (!isTerminal(this.state)) throw stillThere(this.#board.status, 'stop() or discard() it before it is destroyed');
+    await this.#parts.task.destroy(call);
   }
 
   /**
@@ -255,117 +246,35 @@ export class AllocLifecycle<
    * start in progress lands.
    */
   async detach(): Promise<void> {
-    if (this.#life.signal.aborted) return;
+    const { life, sequencer, upkeep } = this.#parts;
+    if (life.signal.aborted) return;
     const message = `Alloc ${this.id} was let go of; open() takes it up again`;
-    this.#life.abort(new HandoverError('ERR_DETACHED', message, { details: {} }));
-    this.#upkeep.end();
-    await this.#sequencer.detach();
+    life.abort(new HandoverError('ERR_DETACHED', message, { details: {} }));
+    upkeep.end();
+    await sequencer.detach();
   }
 
-  async #resume(handle: TaskHandle, call: Call): Promise<void> {
-    const running = await handle.isRunning(call);
-    this.#board.send(
-      'recovered',
-      { code: 'recovered', message: 'It was found by its labels' },
-      { tasks: { [this.#task.name]: { phase: 'running' } } },
-    );
-    this.#upkeep.resume(handle, running);
-    if (!running) await this.until('terminal', call);
+  /** Finds what an earlier process left of it. */
+  async #find(call: Call): Promise<void> {
+    const { board, task, upkeep } = this.#parts;
+    const found = await task.recover(call);
+    if (found !== undefined) {
+      const running = await found.handle.isRunning(call);
+      const why = found.sameSpec ? FOUND : this.#otherSpec(running);
+      board.send('recovered', why, { tasks: { [task.name]: { phase: 'running' } } });
+      upkeep.resume(found.handle, running);
+      if (!running) await this.until('terminal', call);
+    } else if (task.leftOver) board.show({ tasks: { [task.name]: { phase: 'prepared' } } });
+    board.announce();
   }
 
-  async #until(goal: AllocGoal, there: (status: AllocStatus) => boolean, call: Call): Promise<AllocStatus> {
-    const link = linkSignals(call.signal, this.#life.signal);
-    try {
-      return await this.#board.cell.until((status) => {
-        if (there(status)) return status;
-        if (status.terminal || (goal !== 'terminal' && isDoomed(status.state))) throw ended(status);
-        const { health } = this.#upkeep;
-        if (goal === 'healthy' && health.verdict === 'unhealthy')
-          throw unhealthy(this.id, this.#options.health, health);
-        return undefined;
-      }, link.signal);
-    } finally {
-      link.dispose();
-    }
-  }
-
-  // ── parts ──
-
-  #makeTask(): AllocTaskRunner {
-    const [first] = this.#options.tasks;
-    const { name, driver, spec } = first as unknown as AllocTask<unknown>;
-    requireMethods('tasks.0.driver', driver, ['parse', 'exclusive', 'prestart', 'start', 'recover', 'list']);
-    const ports = {
-      ...this.#shared(),
-      progress: (progress: Progress) => {
-        if (this.state !== 'prestarting' || this.#isKnown(progress)) return;
-        this.#board.show({ tasks: { [name]: { phase: 'preparing', progress } } }, 'alloc:task');
-      },
-    };
-    return inside('tasks.0.spec', () => new AllocTaskRunner(this.id, name, driver, spec, ports));
-  }
-
-  /** What has not got on is no news: it must not look like progress to whoever waits for some (AL-4). */
-  #isKnown(progress: Progress): boolean {
-    const known = this.#board.status.tasks[this.#task.name]?.progress;
-    const got = ({ phase, attempt, bytes, layers }: Progress): string =>
-      [phase, attempt, bytes.done, layers?.done].join(' ');
-    return known !== undefined && got(known) === got(progress);
-  }
-
-  /** What all parts get. */
-  #shared() {
-    return {
-      ground: this.#ground,
-      env: this.env,
-      options: this.#options,
-      life: this.#life.signal,
-      warn: (message: string, error: unknown) =>
-        this.#board.emitter.warn(`alloc ${this.id}`, { code: 'alloc-warning', message, ...errorOf(error) }),
-    };
-  }
-
-  get #budget(): ShutdownBudget {
-    return this.#sequencer.budget({ services: this.#services.expected });
-  }
-
-  #stopPorts(): StopPorts {
-    return {
-      id: this.id,
-      ground: this.#ground,
-      budget: this.#budget,
-      life: this.#life.signal,
-      state: () => this.state,
-      send: (event, why, wait) => this.#sendStop(event, why, wait),
-      discard: () => this.#launch.discard(),
-      started: () => this.#launch.settled(),
-      callOffStart: () => {
-        if (this.#launch.starting) this.#launch.callOff(ended(this.#board.status));
-      },
-      target: () => this.#task.handle as TaskHandle,
-      sequence: (target, reason) => this.#sequencer.run(target, { services: this.#services.standing, reason }),
-      exited: (exit) => this.#upkeep.exited(exit),
-      calledOff: (stop) => {
-        if (this.#stop === stop) this.#stop = undefined;
-        this.#upkeep.calledOff();
-      },
-    };
-  }
-
-  #sendStop(event: AllocEvent, why: Why, wait?: Wait): void {
-    const told = event === 'signal';
-    if (told) this.#upkeep.told();
-    this.#board.send(event, why, {
-      peers: { ...this.#board.status.peers, ...(wait?.on !== undefined && { next: wait.on }) },
-      wait: wait ?? null,
-      ...(told && { tasks: { [this.#task.name]: { phase: 'stopping' } } }),
-    });
+  #otherSpec(running: boolean): Why {
+    const what = running ? 'runs' : 'ran';
+    const message = `It was found by its labels, and ${what} from another spec than the one given: a new spec needs a new id`;
+    const why = { code: 'spec-differs', message };
+    this.#board.emitter.warn(`alloc ${this.id}`, why);
+    return why;
   }
 }
 
-const GOALS: Readonly<Record<AllocGoal, (status: AllocStatus) => boolean>> = {
-  prepared: ({ reached }) => reached !== 'none',
-  running: ({ state }) => isServing(state),
-  healthy: ({ reached }) => reached === 'healthy',
-  terminal: ({ terminal }) => terminal,
-};
+const FOUND: Why = { code: 'recovered', message: 'It was found by its labels' };

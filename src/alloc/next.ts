@@ -1,12 +1,13 @@
 import type { Call, Duration, Opt } from '../call.js';
 import { type Clock, Deadline } from '../clock.js';
 import { formatDuration } from '../duration.js';
-import { type Env, requireMethods, resolveEnv } from '../env.js';
+import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
+import { checkCall } from '../internal/check-call.js';
 import { deferred } from '../internal/deferred.js';
 import { linkSignals, withDeadline } from '../internal/signals.js';
 import { duration, oneOf, parseOptions, strictObject } from '../options.js';
-import { look, sightings } from './sightings.js';
+import { look, requirePeer, sightings } from './sightings.js';
 import { isDoomed, meets } from './states.js';
 import type { AllocPeer, AllocView, Gate, NextOutcome, Sighting } from './types.js';
 
@@ -44,7 +45,7 @@ export class NextAllocWatcher {
     o: Opt<{ gate: Gate; deadline: Duration; onFailed: 'keep' | 'proceed' }> = {},
     env: Env = {},
   ) {
-    requireMethods('next', next, ['watch']);
+    requirePeer('next', next);
     const options = parseOptions(schema, o);
     this.gate = options.gate;
     this.onFailed = options.onFailed;
@@ -65,6 +66,7 @@ export class NextAllocWatcher {
    * @throws the signal's reason when it aborts
    */
   async wait(call: Call = {}): Promise<NextOutcome> {
+    checkCall(call);
     const started = this.#clock.now();
     const done = (outcome: NextOutcome['outcome'], last?: AllocView, cause?: HandoverError): NextOutcome => ({
       outcome,

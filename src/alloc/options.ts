@@ -1,6 +1,20 @@
 import * as v from 'valibot';
-import { block, duration, oneOf, parseOptions, record, requiredDuration, strictObject, text } from '../options.js';
 import { invalidOption } from '../errors.js';
+import { callSignal } from '../internal/check-call.js';
+import {
+  block,
+  duration,
+  flag,
+  method,
+  oneOf,
+  parseOptions,
+  record,
+  requiredDuration,
+  strictObject,
+  text,
+} from '../options.js';
+import { NextAllocWatcher } from './next.js';
+import { PrevAllocWatcher } from './previous.js';
 import type { AllocEnv, AllocSpec } from './types.js';
 
 const tries = {
@@ -61,6 +75,27 @@ const allocSchema = strictObject({
   prestart: block({ timeout: duration(Infinity, { never: true }) }),
 });
 
+const start = strictObject({
+  signal: callSignal,
+  after: v.optional(v.instance(PrevAllocWatcher, 'must be a PrevAllocWatcher')),
+});
+
+const stop = strictObject({
+  reason: text,
+  after: v.optional(v.instance(NextAllocWatcher, 'must be a NextAllocWatcher')),
+  force: flag(false),
+});
+
+/** @throws HandoverError `ERR_INVALID_OPTION` */
+export function parseStart(o: unknown): v.InferOutput<typeof start> {
+  return parseOptions(start, o);
+}
+
+/** @throws HandoverError `ERR_INVALID_OPTION` */
+export function parseStopRequest(o: unknown): v.InferOutput<typeof stop> {
+  return parseOptions(stop, o);
+}
+
 /** An alloc's settings with their defaults filled in. */
 export type AllocOptions = v.InferOutput<typeof allocSchema>;
 
@@ -76,6 +111,7 @@ export type ServiceOptions = AllocOptions['services'][number];
  * @throws HandoverError `ERR_INVALID_OPTION`
  */
 export function parseAlloc(spec: AllocSpec, env: AllocEnv): AllocOptions {
+  parseOptions(v.optional(record(v.string(), method)), env.checks, 'env.checks');
   const options = parseOptions(allocSchema, spec);
   const names = new Set(options.tasks.map(({ name }) => name));
   options.services.forEach((one, i) => {

@@ -2,12 +2,13 @@ import * as v from 'valibot';
 import type { Call, Duration, Opt } from '../call.js';
 import type { Clock } from '../clock.js';
 import { formatDuration } from '../duration.js';
-import { type Env, requireMethods, resolveEnv } from '../env.js';
+import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
+import { checkCall } from '../internal/check-call.js';
 import { deferred } from '../internal/deferred.js';
 import { linkSignals } from '../internal/signals.js';
 import { oneOf, parseOptions, requiredDuration, strictObject } from '../options.js';
-import { sightings } from './sightings.js';
+import { requirePeer, sightings } from './sightings.js';
 import type { AllocPeer, AllocState, AllocView, PreviousOutcome } from './types.js';
 
 const schema = strictObject({
@@ -15,6 +16,10 @@ const schema = strictObject({
   onExpired: oneOf(['fail', 'overlap'], 'fail'),
   onUnreachable: oneOf(['wait', 'proceed'], 'wait'),
 });
+
+function budgetOf({ stopBudget }: AllocView): number {
+  return stopBudget === 'never' ? Infinity : stopBudget;
+}
 
 /** States in which the previous alloc has been told to stop and its time runs. */
 const GOING: ReadonlySet<AllocState> = new Set(['draining', 'stopping', 'unkillable']);
@@ -40,7 +45,7 @@ export class PrevAllocWatcher {
     o: Opt<{ deadline: Duration; onExpired: 'fail' | 'overlap'; onUnreachable: 'wait' | 'proceed' }> = {},
     env: Env = {},
   ) {
-    requireMethods('previous', previous, ['watch']);
+    requirePeer('previous', previous);
     this.#options = parseOptions(schema, o);
     this.#clock = resolveEnv(env).clock;
   }
@@ -52,6 +57,7 @@ export class PrevAllocWatcher {
    * @throws the signal's reason when it aborts
    */
   async wait(call: Call = {}): Promise<PreviousOutcome> {
+    checkCall(call);
     const started = this.#clock.now();
     const expired = deferred<'expired'>();
     const link = linkSignals(call.signal);
@@ -78,7 +84,7 @@ export class PrevAllocWatcher {
         if (view.terminal) return outcome('ended');
         if (view.state === 'running' && (before === 'held' || before === 'draining')) throw this.#running('running');
         if (GOING.has(view.state)) {
-          stopTimer ??= this.#clock.timer(this.#options.deadline ?? view.stopBudget, () => expired.resolve('expired'));
+          stopTimer ??= this.#clock.timer(this.#options.deadline ?? budgetOf(view), () => expired.resolve('expired'));
         }
       }
     } finally {

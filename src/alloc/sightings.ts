@@ -1,8 +1,18 @@
 import type { Clock } from '../clock.js';
+import { requireMethods } from '../env.js';
+import { invalidOption } from '../errors.js';
 import { backoff } from '../internal/backoff.js';
 import { onAbort, sleep } from '../internal/signals.js';
 import { deferred } from '../internal/deferred.js';
+import { parseOptions, text } from '../options.js';
 import type { AllocPeer, Sighting } from './types.js';
+
+/** @throws HandoverError `ERR_INVALID_OPTION` for what cannot be watched as an alloc */
+export function requirePeer(path: string, peer: AllocPeer): void {
+  if ((peer as AllocPeer | undefined) === undefined) throw invalidOption(path, 'is required');
+  requireMethods(path, peer, ['watch']);
+  parseOptions(text, peer.id, `${path}.id`);
+}
 
 /** How soon a feed that ended or threw is read again. */
 const REREAD = { first: 100, max: 10_000, jitter: 'full' } as const;

@@ -1,46 +1,11 @@
-import type { Call } from '../call.js';
-import type { Ground, Wait } from '../env.js';
-import type { HandoverError } from '../errors.js';
-import { linkSignals } from '../internal/signals.js';
-import type {
-  ExitResult,
-  ShutdownBudget,
-  ShutdownReport,
-  ShutdownRun,
-  ShutdownTarget,
-  StopPhase,
-  StopReason,
-  StopRun,
-} from '../shutdown/types.js';
-import type { Why } from './board.js';
+import type { Wait } from '../env.js';
+import type { ShutdownBudget, ShutdownReport, ShutdownRun, ShutdownTarget, StopPhase } from '../shutdown/types.js';
+import type { StopReason, StopRun } from '../shutdown/types.js';
 import type { NextAllocWatcher } from './next.js';
-import { type AllocEvent, isBeforeStart, isTerminal } from './states.js';
-import type { AllocState, AllocStopReport, NextOutcome } from './types.js';
-
-/** What a stop does to its alloc. */
-export interface StopPorts {
-  readonly id: string;
-  readonly ground: Ground;
-  readonly budget: ShutdownBudget;
-  /** Aborts when the alloc is let go of. */
-  readonly life: AbortSignal;
-  readonly state: () => AllocState;
-  send(event: AllocEvent, why: Why, wait?: Wait): void;
-  /** Ends an alloc that has not been started. */
-  discard(): Promise<void>;
-  /** Settles when a start in progress has. */
-  started(): Promise<void>;
-  /** Calls a start in progress off. */
-  callOffStart(): void;
-  /** What is running. */
-  target(): ShutdownTarget;
-  /** Hands the target to the sequencer. */
-  sequence(target: ShutdownTarget, reason: StopReason): ShutdownRun;
-  /** The task has ended; `undefined`: how is not known. */
-  exited(exit: ExitResult | undefined): void;
-  /** The stop is over and the alloc runs on: it can be stopped again. */
-  calledOff(stop: AllocStop): void;
-}
+import { isBeforeStart, isTerminal } from './states.js';
+import { StopGate } from './stop-gate.js';
+import type { StopPorts } from './stop-ports.js';
+import type { AllocStopReport, NextOutcome } from './types.js';
 
 /** What a stop is asked to do. */
 export interface StopRequest {
@@ -59,8 +24,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
   readonly id: string;
   readonly budget: ShutdownBudget;
   readonly result: Promise<AllocStopReport>;
-  /** Aborts when the successor is not to be waited for any more. */
-  readonly #hold = new AbortController();
+  readonly #gate: StopGate;
   readonly #bypassListeners = new Set<() => void>();
   #reason: StopReason;
   #run: ShutdownRun | undefined;
@@ -69,10 +33,6 @@ export class AllocStop implements StopRun<AllocStopReport> {
   #cancelling = false;
   #skipDelay = false;
   #killNow = false;
-  /** The successor whose gate binds this stop; none once it was bypassed. */
-  #after: NextAllocWatcher | undefined;
-  /** The gate was lost again while it drained. */
-  #lost: NextOutcome | undefined;
 
   constructor(
     private readonly ports: StopPorts,
@@ -81,7 +41,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
     this.id = ports.id;
     this.budget = ports.budget;
     this.#reason = request.reason;
-    this.#after = request.after;
+    this.#gate = new StopGate(request.after, ports.ground.clock, () => void this.cancel());
     this.result = this.#stop(request.behind);
   }
 
@@ -102,7 +62,8 @@ export class AllocStop implements StopRun<AllocStopReport> {
   get wait(): Wait | null {
     if (this.#over) return null;
     if (this.#run !== undefined) return this.#run.wait;
-    return this.#holding && { ...this.#holding, until: this.#after?.expires ?? null };
+    const holding = this.#holding;
+    return holding?.for === 'successor' ? { ...holding, until: this.#gate.until } : holding;
   }
 
   skipDelay(): void {
@@ -127,7 +88,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
   async cancel(): Promise<'cancelled' | 'too-late'> {
     if (this.#over) return 'too-late';
     this.#cancelling = true;
-    if (this.#run === undefined) this.#hold.abort();
+    if (this.#run === undefined) this.#gate.leave();
     else if ((await this.#run.cancel()) === 'too-late') {
       this.#cancelling = false;
       return 'too-late';
@@ -139,8 +100,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
   /** Goes on without the successor: the alloc is wanted gone for a reason of its own (AL-5). */
   bypass(reason: StopReason): void {
     this.#reason = reason;
-    this.#after = undefined;
-    this.#hold.abort();
+    this.#gate.bypass();
     for (const listener of this.#bypassListeners) listener();
   }
 
@@ -162,7 +122,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
       if (isTerminal(state())) return report('stopped', gate);
       if (life.aborted) return report('detached', gate);
       if (this.#cancelling) return this.#callOff('cancelled', gate, []);
-      if (this.#after?.onFailed === 'keep' && isMiss(gate)) return this.#callOff('kept', gate, []);
+      if (this.#gate.keeps(gate)) return this.#callOff('kept', gate, []);
       return await this.#sequence(gate);
     } catch (error) {
       if (life.aborted) return report('detached');
@@ -175,8 +135,9 @@ export class AllocStop implements StopRun<AllocStopReport> {
   /** A stop that comes while it is being started waits for that; `killNow()` calls the start off. */
   async #untilStarted(): Promise<void> {
     if (this.ports.state() === 'starting') {
+      const until = this.ports.wait()?.until ?? null;
       const why = 'It is being started, and is stopped once that is over';
-      this.#holding = { for: 'exit', since: this.ports.ground.clock.wall(), until: null, why };
+      this.#holding = { for: 'exit', since: this.ports.ground.clock.wall(), until, why };
     }
     await this.ports.started();
     this.#holding = null;
@@ -184,27 +145,13 @@ export class AllocStop implements StopRun<AllocStopReport> {
 
   /** Waits for the successor. `undefined`: there was nothing to wait for. */
   async #heldBack(): Promise<NextOutcome | undefined> {
-    const after = this.#after;
-    if (after === undefined || this.#hold.signal.aborted || isTerminal(this.ports.state())) return undefined;
-    const { clock } = this.ports.ground;
-    const started = clock.now();
-    this.#holding = {
-      for: 'successor',
-      since: clock.wall(),
-      until: after.expires,
-      on: after.next.id,
-      why: `Serves on until alloc ${after.next.id} is ${after.gate}`,
-    };
-    this.ports.send('hold', { code: this.#reason, message: this.#holding.why }, this.#holding);
-    const link = linkSignals(this.#hold.signal, this.ports.life);
-    try {
-      return await after.wait({ signal: link.signal });
-    } catch {
-      return { outcome: 'bypassed', waited: clock.now() - started };
-    } finally {
-      this.#holding = null;
-      link.dispose();
-    }
+    const wait = isTerminal(this.ports.state()) ? null : this.#gate.wait();
+    if (wait === null) return undefined;
+    this.#holding = wait;
+    this.ports.send('hold', { code: this.#reason, message: wait.why }, wait);
+    const outcome = await this.#gate.reached(this.ports.life);
+    this.#holding = null;
+    return outcome;
   }
 
   async #sequence(gate: NextOutcome | undefined): Promise<AllocStopReport> {
@@ -216,14 +163,14 @@ export class AllocStop implements StopRun<AllocStopReport> {
     // Asked for by whoever was told of the drain, before there was anything to cancel.
     if (this.#cancelling) void run.cancel();
     const minding = new AbortController();
-    void this.#mind(minding.signal);
+    void this.#gate.mind(minding.signal);
     const done = await run.result;
     minding.abort();
     switch (done.outcome) {
       case 'cancelled':
         // It may have ended just after it was registered again.
         if (isTerminal(this.ports.state())) break;
-        return this.#callOff(this.#lost === undefined ? 'cancelled' : 'kept', this.#lost ?? gate, [done]);
+        return this.#callOff(this.#gate.lost === undefined ? 'cancelled' : 'kept', this.#gate.lost ?? gate, [done]);
       case 'unkillable': {
         const message = 'It was killed and has not ended; it is watched';
         this.ports.send('unkillable', { code: 'unkillable', message });
@@ -246,7 +193,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
     tasks: readonly ShutdownReport[],
   ): AllocStopReport {
     this.#over = true;
-    this.ports.calledOff(this);
+    this.ports.calledOff();
     this.ports.send('callOff', { code: 'called-off', message: gate?.cause?.message ?? 'Its stop was called off' });
     return report(outcome, gate, tasks);
   }
@@ -264,7 +211,7 @@ export class AllocStop implements StopRun<AllocStopReport> {
       wait: (call) => target.wait(call),
       rearm: async (call) => target.rearm?.(call),
       disarm: async (call) => {
-        if (await this.#gateLost(call)) return;
+        if (await this.#gate.isLost(call)) return;
         await target.disarm?.(call);
       },
       signal: (name, call) => {
@@ -277,33 +224,6 @@ export class AllocStop implements StopRun<AllocStopReport> {
       },
     };
   }
-
-  async #gateLost(call: Call): Promise<boolean> {
-    const after = this.#after;
-    if (after?.onFailed !== 'keep') return false;
-    const cause = await after.lost(call);
-    // Bypassed while we looked: then nothing depends on the successor any more.
-    if (cause === undefined || this.#after === undefined) return false;
-    this.#keep(cause);
-    return true;
-  }
-
-  /** While it drains nobody serves but the successor; one that ends then is not worth waiting for the signal (AL-3). */
-  async #mind(signal: AbortSignal): Promise<void> {
-    const after = this.#after;
-    if (after?.onFailed !== 'keep' || after.gate === 'none') return;
-    try {
-      const cause = await after.ended(signal);
-      if (this.#after !== undefined) this.#keep(cause);
-    } catch {
-      // The stop was over first.
-    }
-  }
-
-  #keep(cause: HandoverError): void {
-    this.#lost = { outcome: 'failed', waited: 0, cause };
-    void this.cancel();
-  }
 }
 
 function report(
@@ -312,8 +232,4 @@ function report(
   tasks: readonly ShutdownReport[] = [],
 ): AllocStopReport {
   return { outcome, ...(gate && { gate }), tasks };
-}
-
-function isMiss(gate: NextOutcome | undefined): boolean {
-  return gate?.outcome === 'failed' || gate?.outcome === 'deadline';
 }

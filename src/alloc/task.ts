@@ -1,8 +1,8 @@
 import type { Call } from '../call.js';
-import type { AnyTaskDriver, ExclusiveResource, PreparedTask, TaskHandle } from '../driver/driver.js';
+import type { AnyTaskDriver, ExclusiveResource, ListedTask, PreparedTask, TaskHandle } from '../driver/driver.js';
 import type { Ground } from '../env.js';
 import { formatDuration } from '../duration.js';
-import { HandoverError, isHandoverError } from '../errors.js';
+import { HandoverError, invalidOption, isHandoverError } from '../errors.js';
 import type { Progress } from '../image/types.js';
 import { backoff } from '../internal/backoff.js';
 import { deferred } from '../internal/deferred.js';
@@ -38,6 +38,8 @@ export class AllocTaskRunner {
   readonly #spec: unknown;
   #prepared: PreparedTask | undefined;
   #handle: TaskHandle | undefined;
+  /** What an earlier process prepared, and did not start. */
+  #leftover: ListedTask | undefined;
 
   constructor(
     private readonly allocId: string,
@@ -57,6 +59,24 @@ export class AllocTaskRunner {
     return this.#handle;
   }
 
+  /** Whether an earlier process prepared it and did not start it. */
+  get leftOver(): boolean {
+    return this.#leftover !== undefined;
+  }
+
+  /**
+   * Refuses a port that the task will not have, as far as its driver can tell.
+   *
+   * @param path - of the option that asks for it
+   * @throws HandoverError `ERR_INVALID_OPTION`
+   */
+  requirePort(path: string, port: string): void {
+    const names = this.#driver.ports?.(this.#spec);
+    if (names === undefined || names.includes(port)) return;
+    const has = names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`;
+    throw invalidOption(path, `task ${this.name} has no port ${port}; ${has}`);
+  }
+
   /**
    * The slow work. What a driver prepared in spite of an abort is undone here, unless the alloc was let go of.
    *
@@ -69,6 +89,7 @@ export class AllocTaskRunner {
         async () => (await this.#driver.prestart(this.#context(signal))) as PreparedTask,
         (late) => late.discard(),
       );
+      this.#leftover = undefined;
     } catch (error) {
       if (!signal.aborted) throw this.#failed('ERR_PRESTART_FAILED', 'could not be prepared', error);
     }
@@ -99,13 +120,19 @@ export class AllocTaskRunner {
     }
   }
 
-  /** Finds a running or ended task of an earlier process by its driver's labels. */
-  async recover(call: Call): Promise<TaskHandle | undefined> {
+  /**
+   * Finds what an earlier process left, by its driver's labels.
+   *
+   * @returns a task that was started, and whether its spec is ours; `undefined`: there is none
+   */
+  async recover(call: Call): Promise<{ readonly handle: TaskHandle; readonly sameSpec: boolean } | undefined> {
     const listed = await this.#driver.list(call);
-    const ours = listed.find(({ allocId, task, started }) => started && allocId === this.allocId && task === this.name);
-    if (ours === undefined) return undefined;
-    this.#handle = await this.#driver.recover(ours.state, { ...call, owner: this.owner });
-    return this.#handle;
+    const ours = listed.filter(({ allocId, task }) => allocId === this.allocId && task === this.name);
+    const started = ours.find((one) => one.started);
+    this.#leftover = started === undefined ? ours[0] : undefined;
+    if (started === undefined) return undefined;
+    this.#handle = await this.#driver.recover(started.state, { ...call, owner: this.owner });
+    return this.#handle && { handle: this.#handle, sameSpec: started.specHash === this.specHash };
   }
 
   /** Resolves with the exit; a connection that breaks is not an exit (G-8). */
@@ -124,13 +151,32 @@ export class AllocTaskRunner {
   /** Undoes the preparation, unless the alloc was let go of. What cannot be confirmed is tried on in the background (DP-1). */
   async discard(): Promise<void> {
     const prepared = this.#prepared;
-    if (prepared === undefined) return;
-    await this.#undo(() => prepared.discard());
+    if (prepared !== undefined) await this.#undo(() => prepared.discard());
+    else if (this.#leftover !== undefined) await this.#undo(() => this.#removeLeftover());
     this.#prepared = undefined;
+    this.#leftover = undefined;
+  }
+
+  /**
+   * A leftover is removed by taking it over (DP-2, ST-2). What cannot be taken over the driver clears away before it
+   * makes a new one, and that is called off as soon as it shows.
+   */
+  async #removeLeftover(): Promise<void> {
+    if (this.#leftover === undefined) return;
+    const anew = new AbortController();
+    const { specHash } = this.#leftover;
+    const context = { ...this.#context(anew.signal), specHash, report: () => anew.abort() };
+    try {
+      const taken = (await this.#driver.prestart(context)) as PreparedTask;
+      await taken.discard();
+    } catch (error) {
+      if (!anew.signal.aborted) throw error;
+    }
   }
 
   /** Removes the remains of a task that has ended, and lets go of its content. */
   async destroy(call: Call): Promise<void> {
+    if (this.#leftover !== undefined) await this.discard();
     await this.#handle?.destroy(call);
     this.#handle = undefined;
   }

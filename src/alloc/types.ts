@@ -35,12 +35,16 @@ export type Check = Opt<{
   interval: Duration;
   /** Of one try. Default 1 s. */
   timeout: Duration;
-}> & { readonly name: string } & (
+}> & {
+  /** Unique in the alloc; events and errors name it so. */
+  readonly name: string;
+} & (
     | {
         /** `GET path` answers with a status from 200 to 399. */
         readonly type: 'http';
         /** Name of one of the task's ports. */
         readonly port: string;
+        /** Begins with `/`. */
         readonly path: string;
       }
     | {
@@ -56,20 +60,26 @@ export type Check = Opt<{
 
 /** A task inside an alloc. */
 export interface AllocTask<Spec> {
+  /** Letters, digits, `.`, `_`, `~`, `-`; 128 at most. */
   readonly name: string;
+  /** Who runs it. */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the driver's own types are erased in a list of tasks
   readonly driver: TaskDriver<Spec, any, any>;
+  /** What to run; of the driver's own kind. */
   readonly spec: NoInfer<Spec>;
 }
 
 /** A service of an alloc: which port of which task is entered in the registry under which name. */
 export interface ServiceDefinition {
+  /** The name that clients look up. */
   readonly service: string;
+  /** Name of the task. */
   readonly task: string;
   /** Name of one of the task's ports. */
   readonly port: string;
   /** When it is entered: as soon as the task runs, or at the first passing health. Default `healthy`. */
   readonly registerWhen?: 'started' | 'healthy' | undefined;
+  /** Handed to the registrar as it is. Default: none. */
   readonly meta?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -85,8 +95,11 @@ export type HealthOptions = Opt<{
 
 /** What can be said of an alloc besides its tasks. */
 export interface AllocSettings {
+  /** What is entered in the registry. Default: nothing. */
   readonly services?: readonly ServiceDefinition[] | undefined;
+  /** How health is judged. */
   readonly health?: HealthOptions | undefined;
+  /** How it is stopped. */
   readonly shutdown?: ShutdownOptions | undefined;
   /** `timeout`: bound of the whole prestart. Default: never; the wait is visible in `status()`. */
   readonly prestart?: Opt<{ timeout: Duration }> | undefined;
@@ -97,6 +110,7 @@ export interface AllocSpec<
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- an erased spec is still an AllocSpec
   T extends readonly unknown[] = readonly any[],
 > extends AllocSettings {
+  /** Unique on the host, and another one than its predecessor's; letters, digits, `.`, `_`, `~`, `-`; 128 at most. */
   readonly id: string;
   /** Exactly one in this version. */
   readonly tasks: { readonly [K in keyof T]: AllocTask<T[K]> };
@@ -109,8 +123,8 @@ export interface AllocView {
   /** The highest gate it has reached and still holds. */
   readonly reached: Gate;
   readonly terminal: boolean;
-  /** The longest its stop can take, ms. */
-  readonly stopBudget: number;
+  /** The longest its stop can take, ms; `'never'`: it has no end, as `killTimeout` has none. */
+  readonly stopBudget: number | 'never';
   /** Grows with each change. */
   readonly revision: number;
   readonly exclusive: readonly ExclusiveResource[];

@@ -36,7 +36,7 @@ export class AllocUpkeep {
   readonly #parts: UpkeepParts;
   readonly #monitor: HealthMonitor;
   readonly #over = new AbortController();
-  /** Services that ask for a port which the task does not have: it can never be registered, so never healthy. */
+  /** What asks for a port that the task does not have: it can never be registered or pass, so never be healthy. */
   #misfits: Readonly<Record<string, Reason>> = {};
   #healthy = false;
 
@@ -58,23 +58,27 @@ export class AllocUpkeep {
     return { passing: false, verdict: 'unhealthy', checks: { ...checks, ...this.#misfits } };
   }
 
-  /** From here on it is kept up: it has just been started. */
-  begin(handle: TaskHandle): void {
-    const { ground, options, board } = this.#parts;
+  /**
+   * From here on it is kept up.
+   *
+   * @param deadline - in which it has to become healthy, ms. Default: it has just been started
+   */
+  begin(handle: TaskHandle, deadline: number = this.#parts.options.health.healthyDeadline): void {
+    const { ground, board } = this.#parts;
     this.#locate(handle);
-    const until = new Deadline(ground.clock, options.health.healthyDeadline).wall;
+    const until = new Deadline(ground.clock, deadline).wall;
     const why = 'Becomes healthy when its checks pass for long enough';
     const wait = { for: 'health', since: ground.clock.wall(), until, why } as const;
     board.show({ health: 'pending', wait, checks: this.#misfits }, 'alloc:health');
     void this.#watchExit(handle);
     void this.#register('started');
-    this.#monitor.start();
+    this.#monitor.start(deadline);
   }
 
   /** An earlier process started it. What it has registered is taken off with it; one that has ended is
    * not kept up. */
   resume(handle: TaskHandle, running: boolean): void {
-    if (running) this.begin(handle);
+    if (running) this.begin(handle, this.#timeLeft(handle));
     else this.#locate(handle);
     this.#parts.services.assumeStanding();
     if (!running) void this.#watchExit(handle);
@@ -121,16 +125,35 @@ export class AllocUpkeep {
     else board.show({ registered, ...this.#judge() }, 'alloc:health');
   }
 
+  /**
+   * What is left of the health deadline of a task that was started before (AL-9). How its health was judged then is not
+   * known, so there is time for one judgement in any case.
+   */
+  #timeLeft({ startedAt }: TaskHandle): number {
+    const { ground, options } = this.#parts;
+    const { checks, healthyDeadline, minHealthyTime } = options.health;
+    if (startedAt === undefined || healthyDeadline === Infinity) return healthyDeadline;
+    const once = minHealthyTime + Math.max(0, ...checks.map(({ interval, timeout }) => interval + timeout));
+    return Math.max(once, Deadline.resumed(ground.clock, startedAt + healthyDeadline, healthyDeadline).remaining());
+  }
+
+  /** Finds the ports of the task. Some drivers cannot name them before. */
   #locate(handle: TaskHandle): void {
-    const { ground, services } = this.#parts;
-    const missing = services.locate((port) => handle.endpoints[port]);
+    const { ground, options, services } = this.#parts;
     const at = ground.clock.wall();
-    this.#misfits = Object.fromEntries(
-      missing.map(({ service, port }) => [
-        `service ${service}`,
-        { code: 'no-such-port', message: `Service ${service} cannot be registered: the task has no port ${port}`, at },
-      ]),
+    const misfit = (name: string, what: string, port: string): readonly [string, Reason] => {
+      const message = `${what}: the task has no port ${port}`;
+      return [name, { code: 'no-such-port', message, at }];
+    };
+    const unserved = services
+      .locate((port) => handle.endpoints[port])
+      .map(({ service, port }) => misfit(`service ${service}`, `Service ${service} cannot be registered`, port));
+    const untried = options.health.checks.flatMap((check) =>
+      check.type === 'custom' || handle.endpoints[check.port] !== undefined
+        ? []
+        : [misfit(check.name, `Check ${check.name} cannot be tried`, check.port)],
     );
+    this.#misfits = Object.fromEntries([...unserved, ...untried]);
   }
 
   async #watchExit(handle: TaskHandle): Promise<void> {

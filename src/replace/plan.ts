@@ -43,7 +43,7 @@ export function planReplace(
   if (verdict === 'pointless') throw invalidOption('gate', `must be 'healthy' with order ${order}, not '${gate}'`);
   if (order === 'start-first' && holder !== undefined && clash.length > 0)
     throw overlapRefused(holder.id, next.id, clash);
-  if (holder?.stopBudget === Infinity) {
+  if (holder?.stopBudget === 'never') {
     throw invalidOption(
       'shutdown.killTimeout',
       `is 'never' for alloc ${holder.id}: its replacement would have no bound`,

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { AllocLifecycle, NextAllocWatcher, PrevAllocWatcher, memoryFeed } from 'handover';
+import { AllocLifecycle, NextAllocWatcher, PrevAllocWatcher } from 'handover';
 import { scriptedPeer, turn, view } from './scripted-peer.js';
 import { SERVED, type World, outcomeOf, world } from './world.js';
+
+const UNDECIDED = { ...SERVED, health: { checks: [{ name: 'up', type: 'custom' }] } } as const;
 
 /** How to bring an alloc `a` into each state. */
 const BRING: Readonly<Record<string, (w: World) => Promise<AllocLifecycle>>> = {
@@ -29,7 +31,7 @@ const BRING: Readonly<Record<string, (w: World) => Promise<AllocLifecycle>>> = {
     return a;
   },
   running: async (w) => {
-    const a = w.alloc('a', { ...SERVED, health: { checks: [{ name: 'up', type: 'tcp', port: 'none' }] } });
+    const a = w.alloc('a', UNDECIDED, {}, { checks: { up: async () => false } });
     await a.start();
     return a;
   },
@@ -131,146 +133,6 @@ describe('detach', () => {
       ['b/web'],
       ['web-b-web-http'],
     ]);
-  });
-});
-
-describe('open', () => {
-  const spec = (w: World) => ({
-    id: 'a',
-    tasks: [{ name: 'web', driver: w.host.driver(), spec: { version: 'a' } }],
-    ...SERVED,
-  });
-
-  it('AL-1: new, if the driver does not know it', async () => {
-    const w = world();
-    await w.running('b');
-    const a = await AllocLifecycle.open(spec(w), w.env);
-    expect([a.state, w.host.calls]).toEqual(['pending', ['prestart b/web', 'start b/web']]);
-  });
-
-  it('DP-2: what is only prepared is new, and adopted by its prestart', async () => {
-    const w = world();
-    const before = w.alloc('a');
-    await before.prestart();
-    await before.detach();
-    const a = await AllocLifecycle.open(spec(w), w.env);
-    expect(a.state).toBe('pending');
-    await a.prestart();
-    expect(w.host.remains()).toEqual(['a/web']);
-  });
-
-  it('AL-1: a running one is taken up again: watched, checked, registered, stopped', async () => {
-    const w = world();
-    await (await w.running('a', SERVED)).detach();
-    await w.registrar.deregister(w.registrar.registered.get('web-a-web-http')!, {});
-    const a = await AllocLifecycle.open(spec(w), w.env);
-    expect(a.status()).toMatchObject({ state: 'running', tasks: { web: { phase: 'running' } }, health: 'passing' });
-    await w.clock.until(a.until('healthy'));
-    expect(w.registered()).toEqual(['web-a-web-http']);
-    await a.start();
-    expect(w.host.calls).toEqual(['prestart a/web', 'start a/web']);
-    const { outcome } = await w.clock.until(a.stop({ reason: 'operator' }).result);
-    expect([outcome, a.state, w.registered(), w.clock.pending]).toEqual(['stopped', 'stopped', [], 0]);
-    await a.destroy();
-    expect(w.host.remains()).toEqual([]);
-  });
-
-  it.each([
-    { exit: { code: 0 }, state: 'complete' },
-    { exit: { code: 1 }, state: 'failed' },
-  ])('AL-1: one that ended meanwhile is $state, and taken off the registry, never on', async ({ exit, state }) => {
-    const w = world();
-    await (await w.running('a', SERVED)).detach();
-    w.host.die('a/web', exit);
-    const from = w.registrar.calls.length;
-    const a = await AllocLifecycle.open(spec(w), w.env);
-    await turn();
-    expect([a.state, w.registered()]).toEqual([state, []]);
-    expect(w.registrar.calls.slice(from)).toEqual(['deregister web-a-web-http']);
-    expect(w.clock.pending).toBe(0);
-    await a.destroy();
-    expect(w.host.remains()).toEqual([]);
-  });
-
-  it('G-4: an open that fails leaves nothing going on', async () => {
-    const w = world();
-    await (await w.running('a', SERVED)).detach();
-    const driver = w.host.driver();
-    const recover = driver.recover.bind(driver);
-    driver.recover = async (state, call) => {
-      const handle = (await recover(state, call))!;
-      handle.isRunning = () => Promise.reject(new Error('the engine does not answer'));
-      return handle;
-    };
-    const opened = AllocLifecycle.open({ ...spec(w), tasks: [{ name: 'web', driver, spec: { version: 'a' } }] }, w.env);
-    expect((await outcomeOf(opened)).error).toEqual(new Error('the engine does not answer'));
-    expect(w.clock.pending).toBe(0);
-  });
-});
-
-describe('open, cancelled', () => {
-  it('G-4: while the end of one that does not run any more is waited for', async () => {
-    const w = world();
-    await (await w.running('a')).detach();
-    w.host.die('a/web');
-    const driver = w.host.driver();
-    const recover = driver.recover.bind(driver);
-    driver.recover = async (state, call) => {
-      const handle = (await recover(state, call))!;
-      handle.wait = () => Promise.reject(new Error('the connection broke'));
-      return handle;
-    };
-    const control = new AbortController();
-    const tasks = [{ name: 'web', driver, spec: { version: 'a' } }];
-    const opened = outcomeOf(AllocLifecycle.open({ id: 'a', tasks }, w.env, { signal: control.signal }));
-    await w.clock.advance('10s');
-    expect(w.clock.pending).toBe(1);
-    control.abort(new Error('enough'));
-    expect((await opened).error).toEqual(new Error('enough'));
-    expect(w.clock.pending).toBe(0);
-  });
-});
-
-describe('the feed', () => {
-  it('AL-12: an alloc with a feed publishes each change, readable before it is told', async () => {
-    const feed = memoryFeed();
-    const w = world();
-    const seen: string[] = [];
-    const publish = feed.publish?.bind(feed);
-    const alloc = w.alloc(
-      'a',
-      {},
-      {},
-      {
-        feed: {
-          ...feed,
-          publish: (view) => {
-            seen.push(`${view.state}${view.revision === alloc.status().revision ? '' : ' (not readable)'}`);
-            publish?.(view);
-          },
-        },
-      },
-    );
-    await w.clock.until(alloc.start());
-    expect([...new Set(seen)]).toEqual(['prestarting', 'prepared', 'starting', 'running']);
-    const first = await feed.watch('a', {})[Symbol.asyncIterator]().next();
-    expect(first.value).toMatchObject({ seen: { id: 'a', state: 'running', reached: 'prepared', terminal: false } });
-    expect(Object.keys((first.value as { seen: object }).seen).sort()).toEqual([
-      ...['exclusive', 'id', 'reached', 'revision', 'state', 'stopBudget', 'terminal'],
-    ]);
-    expect(await w.leftovers()).toBe(0);
-  });
-
-  it('AL-12: a feed that throws is a warning, and in nobody’s way', async () => {
-    const w = world();
-    const publish = (): void => {
-      throw new Error('the bus is down');
-    };
-    const a = w.alloc('a', {}, {}, { feed: { ...memoryFeed(), publish } });
-    await w.clock.until(a.start());
-    expect(a.state).toBe('running');
-    expect(JSON.stringify(w.log.events)).toContain('the bus is down');
-    expect(await w.leftovers()).toBe(0);
   });
 
   it('G-4: a start that is on its way lands, and is found again', async () => {

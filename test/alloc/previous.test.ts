@@ -44,7 +44,7 @@ describe('PrevAllocWatcher', () => {
   it.each(['running', 'held', 'draining', 'stopping', 'unkillable'] as const)(
     'AL-2 N-W2: %s does not release',
     async (state) => {
-      const script = scriptedPeer([view(state, { stopBudget: Infinity }), view(state, { stopBudget: Infinity })]);
+      const script = scriptedPeer([view(state, { stopBudget: 'never' }), view(state, { stopBudget: 'never' })]);
       const { clock, settled, control, done, left } = watch(script.peer);
       await script.next();
       await clock.advance('30d');

@@ -66,6 +66,7 @@ describe('registering', () => {
 
   it('AL-9: a service whose port the task does not have is never healthy, and says so at once', async () => {
     const w = world();
+    w.hidePorts();
     const services = [{ service: 'admin', task: 'web', port: 'admin' }, ...(SERVED.services ?? [])];
     const a = w.alloc('a', { services });
     await w.clock.until(a.start());

@@ -47,7 +47,7 @@ describe('start', () => {
 
   it('G-4: one of two callers leaves a start, the other gets it', async () => {
     const w = world();
-    w.host.script('a', { start: '1h' });
+    w.host.script('a', { start: '1m' });
     const a = w.alloc('a');
     const control = new AbortController();
     const first = outcomeOf(a.start({ signal: control.signal }));

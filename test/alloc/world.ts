@@ -57,6 +57,8 @@ export function world(more: AllocEnv = {}) {
   };
   return {
     ...{ clock, host, registrar, log, env, driver, alloc, running },
+    /** From now on the driver does not say which ports its tasks will have, as some cannot. */
+    hidePorts: () => void Object.assign(driver, { ports: undefined }),
     /** What was done to the host and what the registry acknowledged, in one order. */
     sequence: (): readonly string[] => {
       const { calls } = host;

@@ -63,13 +63,13 @@ describe('planReplace', () => {
   });
 
   it('RO-1: what has ended holds nothing any more', () => {
-    const ended = alloc('a', A.exclusive, { state: 'failed', terminal: true, stopBudget: Infinity });
+    const ended = alloc('a', A.exclusive, { state: 'failed', terminal: true, stopBudget: 'never' });
     expect(planReplace(ended, CLASH, {})).toEqual({ order: 'start-first', gate: 'healthy' });
     expect(planReplace(undefined, CLASH, { order: 'start-first' })).toEqual({ order: 'start-first', gate: 'healthy' });
   });
 
   it("SS-2: a previous alloc with killTimeout 'never' is refused: there would be no bound", () => {
-    const endless = alloc('a', [], { stopBudget: Infinity });
+    const endless = alloc('a', [], { stopBudget: 'never' });
     expect(() => planReplace(endless, FREE, {})).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path: 'shutdown.killTimeout' } }),
     );

@@ -120,12 +120,14 @@ describe('start-first', () => {
   });
 
   it('AL-9: a service of the next whose port it does not have: kept-previous at once', async () => {
-    const w = await pair(SERVED, { services: [{ service: 'web', task: 'web', port: 'htpp' }] });
+    const w = await pair();
+    w.hidePorts();
+    const b = w.alloc('c', { services: [{ service: 'web', task: 'web', port: 'htpp' }] });
     const from = w.clock.now();
-    const result = await w.clock.until(replace(w.a, w.b));
+    const result = await w.clock.until(replace(w.a, b));
     expect(result).toMatchObject({ outcome: 'kept-previous', cause: { code: 'ERR_UNHEALTHY' } });
     expect(w.clock.now() - from).toBeLessThan(30_000);
-    await untouched(w);
+    await untouched({ ...w, b });
   });
 
   it('RO-1: the next is lost while the previous drains: called off, also after the commit; the next is removed', async () => {
