@@ -70,6 +70,16 @@ it('DP-10 a group is ours while one of its members carries the mark, whatever th
   await expect.poll(() => runs(unmarked)).toBe(false);
 });
 
+it('DP-10 who has left the group is left alone, though it carries the mark', async () => {
+  const handle = await stage.run('setsid sleep 60 & echo child $!');
+  const daemon = await child(handle);
+  stage.mindStranger(daemon);
+  await expect.poll(() => readFile(`/proc/${daemon}/comm`, 'utf8')).toBe('sleep\n');
+  await handle.wait({});
+  await handle.destroy();
+  expect(runs(daemon)).toBe(true);
+});
+
 it('DP-2 the intent to start is on disk before anything is started', async () => {
   const handle = await stage.run('cat .handover.json; echo " mark $HANDOVER_TASK"');
   const [, json = '', mark] = /(.*) mark (.*)/.exec(await written(handle, ' mark ')) ?? [];
