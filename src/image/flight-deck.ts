@@ -42,6 +42,6 @@ export interface FlightDeck<A extends Artifact> {
   changed(flight: Flight<A>): void;
   progressed(flight: Flight<A>, progress: Progress): void;
   warn(subject: string, code: string, message: string): void;
-  /** The disk is full: removes what nobody holds, as far as it may go (IC-10). */
-  makeRoom(): Promise<void>;
+  /** The disk is full: removes what nobody holds, as far as it may go (IC-10). A failure of this is not the pull's. */
+  makeRoom(): Promise<unknown>;
 }

@@ -236,17 +236,13 @@ export class Flight<A extends Artifact> {
     this.#machine.send('retry');
     if (this.#waiters.size === 0) this.#everybodyLeft();
     try {
-      if (full) await pause.until(this.#makeRoom(), this.#stop.signal);
+      this.#madeRoom ||= full;
+      if (full) await pause.until(this.#deck.makeRoom(), this.#stop.signal);
       else await pause.last(clock, delay, this.#stop.signal);
       this.#machine.send('requeue');
     } finally {
       this.#pause = undefined;
     }
-  }
-
-  async #makeRoom(): Promise<void> {
-    this.#madeRoom = true;
-    await this.#deck.makeRoom();
   }
 
   #fail(error: unknown): void {

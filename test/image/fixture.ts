@@ -1,4 +1,5 @@
 import {
+  type AuthProvider,
   type HandoverEvent,
   ImageCoordinator,
   type PullOptions,
@@ -22,7 +23,7 @@ export interface Fixture {
 
 /** A coordinator over a scripted engine; the registry knows redis:7 as sha256:a and redis:8 as sha256:b. */
 export function fixture(
-  o: { removal?: RemovalOptions; retention?: RetentionOptions; pull?: PullOptions } = {},
+  o: { auth?: AuthProvider; removal?: RemovalOptions; retention?: RetentionOptions; pull?: PullOptions } = {},
 ): Fixture {
   const clock = new FakeClock();
   const source = new ScriptedSource();
