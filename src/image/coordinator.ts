@@ -1,10 +1,14 @@
 import type { Call, Effective, Opt } from '../call.js';
 import type { Clock } from '../clock.js';
 import { type Env, resolveEnv } from '../env.js';
+import { invalidOption } from '../errors.js';
 import { Emitter, type On } from '../events.js';
+import { HeapTimer } from '../internal/heap-timer.js';
+import type { StateStore } from '../store/store.js';
 import { Acquirer } from './acquirer.js';
 import { Logins } from './auth.js';
 import { collect } from './collect.js';
+import { Durable } from './durable.js';
 import { FlightBoard } from './flight-board.js';
 import type { FlightDeck } from './flight-deck.js';
 import { Gates } from './gates.js';
@@ -13,11 +17,14 @@ import type { Lease } from './lease.js';
 import { Local } from './local.js';
 import { Looks } from './looks.js';
 import {
+  type AcquireSettings,
   type ImageSettings,
   parseAcquireOptions,
   parseCall,
-  parseCollectOptions, parseCoordinatorOptions,
+  parseCollectOptions,
+  parseCoordinatorOptions,
   parseHeld,
+  parsePrefetchOptions,
   parseText,
 } from './options.js';
 import { closedError, isRetryable } from './pull-failure.js';
@@ -36,6 +43,8 @@ import type {
   ImageLease,
   ImageStatus,
   NormalisedReference,
+  PrefetchLease,
+  PrefetchOptions,
   PullOptions,
   PullPolicy,
   RemovalOptions,
@@ -71,7 +80,10 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   readonly #logins: Logins;
   readonly #shelf: Shelf<A>;
   readonly #removals: Removals<A>;
+  /** The ends of prefetch leases. */
+  readonly #terms: HeapTimer;
   readonly #acquirer: Acquirer<A>;
+  readonly #durable: Durable<A> | undefined;
   #closed: Promise<void> | undefined;
 
   /**
@@ -80,11 +92,16 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    * @param o.removal - what happens to content that nobody holds
    * @param o.retention - what of it stays longer, or less long
    * @param o.pull - how content is fetched
-   * @param env - uses `clock` and `onEvent`
+   * @param env - uses `clock`, `onEvent` and `store`
    * @throws HandoverError `ERR_INVALID_OPTION` naming the option
    */
   constructor(
-    o: { readonly source: ArtifactSource<A> } & Opt<{ auth: AuthProvider; removal: RemovalOptions; retention: RetentionOptions; pull: PullOptions }>,
+    o: { readonly source: ArtifactSource<A> } & Opt<{
+      auth: AuthProvider;
+      removal: RemovalOptions;
+      retention: RetentionOptions;
+      pull: PullOptions;
+    }>,
     env: Env = {},
   ) {
     const { source, auth, ...settings } = parseCoordinatorOptions<A>(o);
@@ -99,9 +116,13 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.on = emitter.on;
     this.#gates = new Gates(clock);
     this.#logins = new Logins(clock);
-    const retainer = new Retainer<A>({ ...settings.retention, delay: settings.removal.delay }, (one) => source.normalise(one));
+    const retainer = new Retainer<A>({ ...settings.retention, delay: settings.removal.delay }, (one) =>
+      source.normalise(one),
+    );
+    const durable = (this.#durable = ground.store === undefined ? undefined : this.#durableState(ground.store));
     this.#removals = new Removals<A>({
       clock,
+      durable,
       source,
       emitter,
       looks: this.#looks,
@@ -110,11 +131,25 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       records: () => this.#shelf.records,
       flightOf: (reference) => this.#board.of(reference)[0]?.ended,
     });
+    this.#terms = new HeapTimer(clock);
     this.#shelf = new Shelf<A>({
       clock,
       source,
       emitter,
-      keeper: { release: (lease) => this.#shelf.release(lease), verify: (lease, call) => this.#verify(lease, call) },
+      note: durable?.note,
+      terms: {
+        clock,
+        timers: this.#terms,
+        closing: this.#closing.signal,
+        renewed: (lease) => this.#shelf.renewed(lease),
+      },
+      keeper: {
+        release: (lease) => {
+          this.#shelf.release(lease);
+          return durable?.written();
+        },
+        verify: (lease, call) => this.#verify(lease, call),
+      },
       onIdle: (record) => this.#removals.plan(record),
       onRank: retainer.ranks ? (record) => this.#removals.rankMoved(record) : undefined,
     });
@@ -133,8 +168,25 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    *   class of the failure, and `retryAt` while the same pull is not tried again after it failed; `ERR_IMAGE_ABSENT`
    *   when it is not there and may not be fetched; `ERR_CLOSED`; and the reason of `o.signal` when that aborts
    */
-  async acquire(reference: string, o: AcquireOptions): Promise<ImageLease<A>> {
-    const { signal, timeout, policy, ...asked } = parseAcquireOptions(o);
+  acquire(reference: string, o: AcquireOptions): Promise<ImageLease<A>> {
+    return this.#lease(reference, o, parseAcquireOptions);
+  }
+
+  /**
+   * Acquires content that will be needed: after all who need theirs now (priority `prefetch`, until one of those wants the
+   * same), and for so long only. The lease ends `ttl` after it was given, like a release; it does not ask whether its
+   * owner lives. Once its owner acquires the same content, that lease takes its place.
+   *
+   * @param o.ttl - how long the lease holds; {@link PrefetchLease.renew} gives it more
+   * @throws as {@link ImageCoordinator.acquire}
+   */
+  prefetch(reference: string, o: PrefetchOptions): Promise<PrefetchLease<A>> {
+    // What has a ttl gets a lease that ends by itself.
+    return this.#lease(reference, o, parsePrefetchOptions) as Promise<PrefetchLease<A>>;
+  }
+
+  async #lease<O>(reference: string, o: O, parse: (o: O) => AcquireSettings): Promise<ImageLease<A>> {
+    const { signal, timeout, policy, ...asked } = parse(o);
     this.#closing.signal.throwIfAborted();
     const name = this.#source.normalise(parseText(reference, 'reference'));
     signal?.throwIfAborted();
@@ -145,9 +197,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       auth: asked.auth ?? this.#auth,
       flightKey: flightKey(key, this.#scopeOf(name, asked)),
     };
-    // What a digest names cannot have moved, and what is held has not been removed: nothing to ask the source.
-    const held = name.floating ? undefined : this.#shelf.held(request.key);
-    return held === undefined ? this.#acquirer.acquire(request, { signal, timeout }) : this.#shelf.grant(held, request);
+    if (this.#durable === undefined) return this.#take(request, signal, timeout);
+    return this.#durable.lease(() => this.#take(request, signal, timeout), signal);
   }
 
   /**
@@ -166,17 +217,52 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.#closing.signal.throwIfAborted();
     const { key } = this.#source.normalise(reference);
     const { signal } = parseCall(call);
-    return this.#looks.settle(
-      key,
-      () => this.#local.look(imageId, undefined),
-      ({ artifact }) => this.#shelf.adopt(artifact, { owner, reference, key }),
-      signal,
-    );
+    const adopt = (): Promise<ImageLease<A> | undefined> =>
+      this.#looks.settle(
+        key,
+        () => this.#local.look(this.#shelf.idNow(imageId), undefined),
+        ({ artifact }) => this.#shelf.adopt(artifact, { owner, reference, key }),
+        signal,
+      );
+    return this.#durable === undefined ? adopt() : this.#durable.lease(adopt, signal);
+  }
+
+  /**
+   * Brings what the store knows together with what is there, after a start: leases of earlier processes whose owner is
+   * not alive any more are released, what those had pulled is known as ours, and delays go on where they stood. With a
+   * store nothing is removed before this has succeeded once; without one there is nothing to do. May be called again at
+   * any time, to let go of earlier processes' leases of owners that have ended since; leases of this process are never
+   * touched.
+   *
+   * @param isLive - whether an owner is still there, and will take its leases over by `adopt()` or `acquire()`, or
+   *   release them; prefetched content lives by its `ttl` instead
+   * @returns the owners whose leases were released, and everything that is known now
+   * @throws HandoverError `ERR_INVALID_OPTION`; `ERR_STORE_CORRUPT` naming a key that cannot be read; `ERR_DRIVER` when
+   *   the store or the source fails, `ERR_PULL_FAILED` (`engine-unavailable`) likewise; `ERR_CLOSED`; what `isLive`
+   *   throws; the reason of `call.signal`. Nothing was changed then, and it may be called again
+   */
+  async recover(
+    isLive: (owner: string) => boolean,
+    call: Call = {},
+  ): Promise<{ readonly released: readonly string[]; readonly images: readonly ImageStatus[] }> {
+    if (typeof isLive !== 'function') throw invalidOption('isLive', 'must be a function');
+    const { signal } = parseCall(call);
+    this.#closing.signal.throwIfAborted();
+    signal?.throwIfAborted();
+    const released = (await this.#durable?.recover(isLive, signal)) ?? [];
+    return { released, images: this.snapshot() };
   }
 
   /** Drops all leases of an owner; no lease object needed. What it still waits for is ended by its signal. */
   async release(owner: string): Promise<void> {
     this.#shelf.releaseOwner(parseText(owner, 'owner'));
+    if (this.#durable === undefined || this.#closing.signal.aborted) return;
+    if (!this.#durable.loaded) {
+      // What it held in an earlier process is let go as well.
+      await this.#durable.load();
+      this.#shelf.releaseOwner(owner);
+    }
+    await this.#durable.written();
   }
 
   /**
@@ -191,6 +277,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    */
   async collect(o: Call & Opt<{ dryRun: boolean }> = {}): Promise<Collected> {
     const call = parseCollectOptions(o);
+    if (this.#durable !== undefined) await this.#durable.load(call.signal);
     return collect<A>(
       {
         clock: this.#clock,
@@ -247,11 +334,34 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
 
   async #shutDown(): Promise<void> {
     this.#closing.abort(closedError());
+    this.#terms.clear();
     const flights = this.#board.all;
     for (const flight of flights) flight.close();
     await Promise.all([this.#removals.close(this.#settings.pull.abortGrace), ...flights.map((flight) => flight.ended)]);
+    await this.#durable?.close(this.#settings.pull.abortGrace);
     this.#shelf.clear();
     this.#gates.clearAll();
+  }
+
+  #take(request: Request, signal: AbortSignal | undefined, timeout: number): ImageLease<A> | Promise<ImageLease<A>> {
+    // What a digest names cannot have moved, and what is held has not been removed: nothing to ask the source.
+    const held = request.name.floating ? undefined : this.#shelf.held(request.key);
+    return held === undefined ? this.#acquirer.acquire(request, { signal, timeout }) : this.#shelf.grant(held, request);
+  }
+
+  #durableState(store: StateStore): Durable<A> {
+    return new Durable<A>({
+      clock: this.#clock,
+      store,
+      source: this.#source,
+      local: this.#local,
+      shelf: () => this.#shelf,
+      closing: this.#closing.signal,
+      recovered: () => {
+        for (const record of this.#shelf.records) if (record.state === 'idle') this.#removals.plan(record);
+      },
+      warn: (subject, code, message) => this.#emitter.warn(subject, { code, message }),
+    });
   }
 
   /** A reference without a version, or with the one that means "newest", is asked for again each time (IC-6). */
@@ -266,19 +376,26 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   }
 
   #flightDeck(): FlightDeck<A> {
-    const deck = { ...this.#statusDeck(), local: this.#local, looks: this.#looks };
+    const deck = {
+      ...this.#statusDeck(),
+      local: this.#local,
+      looks: this.#looks,
+      intents: this.#durable?.intents,
+    };
     return {
       clock: this.#clock,
       source: this.#source,
       pull: this.#settings.pull,
       queue: new PullQueue(this.#settings.pull.concurrency),
       logins: this.#logins,
+      intents: this.#durable?.intents,
       closing: this.#closing.signal,
       removalOf: (reference) => this.#looks.untagging(reference),
       look: (reference, platform) => this.#local.look(reference, platform),
       land: (flight, landing) => land(deck, flight, landing),
       failed: (flight, error, abandoned) => {
         this.#board.delete(flight);
+        this.#durable?.intents.leave(flight);
         if (!abandoned && isRetryable(error)) this.#gates.close(flight.flightKey, error, flight.answer);
       },
       changed: (flight) => {
@@ -290,17 +407,22 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
         this.#emitter.emit('image:progress', { reference: name.key, owners, progress }),
       warn: (subject, code, message) => this.#emitter.warn(subject, { code, message }),
       // Whatever came in the way: the pull is tried again and tells best what is the matter.
-      makeRoom: () => this.collect().then(
-        () => undefined,
-        () => undefined,
-      ),
+      makeRoom: () => this.collect(),
     };
   }
 
   async #verify(lease: Lease<A>, call: Call): Promise<void> {
     this.#closing.signal.throwIfAborted();
     const deck = { source: this.#source, local: this.#local, shelf: this.#shelf };
-    await verify<A>({ ...deck, acquire: (reference, o) => this.acquire(reference, o) }, lease, call);
+    await verify<A>(
+      {
+        ...deck,
+        acquire: (reference, o) => this.acquire(reference, o),
+        prefetch: (reference, o) => this.prefetch(reference, o),
+      },
+      lease,
+      call,
+    );
   }
 
   #statusDeck() {

@@ -20,6 +20,19 @@ export interface Hold {
   readonly platform: string | undefined;
   /** When it ends by itself, wall time, ms. */
   readonly until?: number | undefined;
+  /** It counts no more, whoever has ended it. */
+  ended?(): void;
+}
+
+/** What a lease says of itself besides its content. */
+export interface LeaseTerms {
+  readonly owner: string;
+  readonly reference: string;
+  readonly platform?: string | undefined;
+  readonly auth?: AuthProvider | undefined;
+  readonly authScope?: string | undefined;
+  readonly stale?: boolean;
+  readonly provisional?: boolean;
 }
 
 /** One handle of one owner on one piece of content (IC-2). */
@@ -38,19 +51,7 @@ export class Lease<A extends Artifact> implements ImageLease<A>, Hold {
   readonly authScope: string | undefined;
   readonly #keeper: LeaseKeeper<A>;
 
-  constructor(
-    keeper: LeaseKeeper<A>,
-    artifact: A,
-    o: {
-      readonly owner: string;
-      readonly reference: string;
-      readonly platform?: string | undefined;
-      readonly auth?: AuthProvider | undefined;
-      readonly authScope?: string | undefined;
-      readonly stale?: boolean;
-      readonly provisional?: boolean;
-    },
-  ) {
+  constructor(keeper: LeaseKeeper<A>, artifact: A, o: LeaseTerms) {
     this.#keeper = keeper;
     this.owner = o.owner;
     this.reference = o.reference;
@@ -63,6 +64,14 @@ export class Lease<A extends Artifact> implements ImageLease<A>, Hold {
     this.digest = artifact.digest;
     this.artifact = artifact;
     this.runnable = artifact.runnable ?? artifact.id;
+  }
+
+  get until(): number | undefined {
+    return undefined;
+  }
+
+  ended(): void {
+    // Nothing waits for it.
   }
 
   async verify(call: Call = {}): Promise<void> {

@@ -1,3 +1,5 @@
+import { HandoverError, isHandoverError } from '../errors.js';
+import { messageOf } from '../internal/message-of.js';
 import { abortable } from '../internal/signals.js';
 import type { Sight } from './looks.js';
 import { asPullError } from './pull-failure.js';
@@ -22,6 +24,22 @@ export class Local<A extends Artifact> {
     } catch (error) {
       signal.throwIfAborted();
       throw asPullError(error, referenceOrId, 0, 'engine-unavailable');
+    }
+  }
+
+  /** Everything that is present. */
+  async list(): Promise<readonly A[]> {
+    const signal = this.#closing;
+    signal.throwIfAborted();
+    try {
+      return await abortable(this.#source.list({ signal }), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isHandoverError(error)) throw error;
+      const { id } = this.#source;
+      const message = `The source ${id} could not list what it has: ${messageOf(error)}`;
+      const details = { driver: id, operation: 'list' };
+      throw new HandoverError('ERR_DRIVER', message, { details, cause: error, retryable: true });
     }
   }
 

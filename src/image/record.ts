@@ -127,10 +127,20 @@ export class ImageRecord<A extends Artifact> {
       imageId: this.id,
       state: this.state,
       since: this.#since,
-      holders: [...this.#holders].map(([owner, { since }]) => ({ owner, since })),
+      holders: [...this.#holders].map(([owner, { since, holds }]) => ({ owner, since, ...untilOf(holds) })),
       waiters: [],
       ...(this.removeAt === undefined ? {} : { removeAt: this.removeAt }),
       ...(this.kept === undefined ? {} : { kept: this.kept }),
     };
   }
+}
+
+/** An owner's claim ends by itself if all of its handles do. */
+function untilOf(holds: ReadonlySet<Hold>): { readonly until?: number } {
+  let last = 0;
+  for (const { until } of holds) {
+    if (until === undefined) return {};
+    last = Math.max(last, until);
+  }
+  return { until: last };
 }

@@ -124,6 +124,7 @@ export class Removals<A extends Artifact> {
 
   /** Takes off the record what is idle and was deleted by somebody: it must hold no place among the last used. */
   async dropGone(records: readonly ImageRecord<A>[]): Promise<void> {
+    if (this.#deck.durable?.recovered === false) return;
     for (const record of records) {
       if (!(await this.isGone(record))) continue;
       await this.#deck.looks.removal(record.id, async () => {
@@ -210,9 +211,16 @@ export class Removals<A extends Artifact> {
     });
   }
 
+  /** Nothing is deleted on the strength of what the store does not know yet (IC-21). */
+  async #delete(record: ImageRecord<A>): Promise<Outcome> {
+    const stored = this.#deck.durable?.stored();
+    if (stored !== undefined) await abortable(stored, this.#end.signal);
+    return this.remover.remove(record);
+  }
+
   async #remove(record: ImageRecord<A>): Promise<Answer> {
     const { clock } = this.#deck;
-    const outcome = await this.remover.remove(record).catch((error: unknown): Outcome => ({
+    const outcome = await this.#delete(record).catch((error: unknown): Outcome => ({
       kind: 'kept',
       reason: reasonOf(error, clock),
     }));
@@ -239,10 +247,14 @@ export class Removals<A extends Artifact> {
   #keep(record: ImageRecord<A>, outcome: Stays): void {
     const { clock } = this.#deck;
     if (this.#closed) return;
-    if (outcome.kind === 'stays') return this.plan(record);
-    record.refusals += 1;
-    if (outcome.after !== undefined) return this.#planAfter(record, outcome.after);
-    record.notBefore = clock.now() + backoff(RETRY, record.refusals, clock);
+    if (outcome.kind === 'kept') {
+      record.refusals += 1;
+      if (outcome.after !== undefined) {
+        this.#planAfter(record, outcome.after);
+        return;
+      }
+      record.notBefore = clock.now() + backoff(RETRY, record.refusals, clock);
+    }
     this.plan(record);
   }
 

@@ -1,12 +1,13 @@
 import type { Clock } from '../clock.js';
 import type { Emitter } from '../events.js';
 import { Ghost } from './ghost.js';
-import { type Hold, Lease, type LeaseKeeper } from './lease.js';
+import { type Hold, Lease, type LeaseKeeper, type LeaseTerms } from './lease.js';
 import { ImageRecord } from './record.js';
 import { broughtNames } from './removal-plan.js';
 import type { Request } from './request.js';
 import type { ImageEvent } from './states.js';
 import type { StoredContent } from './stored.js';
+import { type TermDeck, TimedLease } from './timed-lease.js';
 import type { Artifact, ArtifactSource, NormalisedReference } from './types.js';
 
 /** Under which request a piece of content was found. */
@@ -24,6 +25,7 @@ export interface ShelfDeck<A extends Artifact> {
   readonly source: ArtifactSource<A>;
   readonly emitter: Emitter<'image'>;
   readonly keeper: LeaseKeeper<A>;
+  readonly terms: TermDeck;
   /** What is stored of a record has changed; nothing, if there is no store. */
   readonly note: ((record: ImageRecord<A>) => void) | undefined;
   /** Nobody holds it any more. */
@@ -115,6 +117,7 @@ export class Shelf<A extends Artifact> {
   release(hold: Hold): void {
     const holds = this.#byOwner.get(hold.owner);
     if (holds?.delete(hold) !== true) return;
+    hold.ended?.();
     if (holds.size === 0) this.#byOwner.delete(hold.owner);
     const record = this.#records.get(hold.imageId);
     if (record === undefined) return;
@@ -124,6 +127,12 @@ export class Shelf<A extends Artifact> {
 
   releaseOwner(owner: string): void {
     for (const hold of [...(this.#byOwner.get(owner) ?? [])]) this.release(hold);
+  }
+
+  /** A claim ends at another time than it was to. */
+  renewed(hold: Hold): void {
+    const record = this.#records.get(hold.imageId);
+    if (record !== undefined) this.#deck.note?.(record);
   }
 
   /** Content that is held has been deleted by somebody else: its holders are told once (IC-22). */
@@ -219,13 +228,10 @@ export class Shelf<A extends Artifact> {
     record.send(record.holders.size > 0 ? 'bind' : 'land');
   }
 
-  #lease(
-    record: ImageRecord<A>,
-    artifact: A,
-    o: Pick<Request, 'owner' | 'reference'> &
-      Partial<Pick<Request, 'platform' | 'auth' | 'authScope'>> & { readonly stale?: boolean },
-  ): Lease<A> {
-    const lease = new Lease<A>(this.#deck.keeper, artifact, o);
+  #lease(record: ImageRecord<A>, artifact: A, o: LeaseTerms & { readonly ttl?: number | undefined }): Lease<A> {
+    const { keeper, terms } = this.#deck;
+    const lease =
+      o.ttl === undefined ? new Lease(keeper, artifact, o) : new TimedLease(keeper, terms, artifact, o, o.ttl);
     this.#hold(record, lease);
     return lease;
   }
@@ -255,6 +261,7 @@ export class Shelf<A extends Artifact> {
     if (record.state === 'absent') this.#drop(record);
     if (event !== 'delayElapsed') this.#deck.note?.(record);
     this.#tell(record);
+    this.#deck.onRank?.(record);
   }
 
   #drop(record: ImageRecord<A>): void {

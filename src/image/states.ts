@@ -5,7 +5,8 @@ export const IMAGE_TABLE = {
   /** Not known here: never seen, removed, or left to others. */
   absent: { bind: 'held', land: 'idle' },
   held: { lastRelease: 'idle' },
-  idle: { bind: 'held', delayElapsed: 'removing' },
+  /** `vanished`: it was known from the store, and the source does not have it any more. */
+  idle: { bind: 'held', delayElapsed: 'removing', vanished: 'absent' },
   /** Whoever wants it waits for one of these three, and looks again (IC-16). */
   removing: { removed: 'absent', refused: 'idle', forgotten: 'absent' },
 } as const satisfies Table;
