@@ -88,7 +88,11 @@ class DockerImages implements ArtifactSource<DockerImage> {
     };
     try {
       const body = await this.#engine.stream(request, { signal });
-      await follow(body, (line) => call.onProgress(progress.read(line)));
+      await follow(
+        body,
+        (line) => progress.read(line),
+        () => call.onProgress(progress.now),
+      );
     } catch (error) {
       signal?.throwIfAborted();
       throw toPullError(text, error, progress.last);
@@ -172,7 +176,10 @@ function invalidReference(reference: string, problem: string): HandoverError<'ER
   return new HandoverError('ERR_INVALID_REFERENCE', `${reference}: ${problem}`, { details: { reference } });
 }
 
-interface StreamedErrorJson {
+interface LineJson {
+  /** Of a layer; lines of the whole pull have none, but for the first. */
+  readonly id?: string;
+  readonly status?: string;
   readonly error?: string;
   readonly errorDetail?: { readonly message?: string; readonly code?: number };
 }
@@ -181,19 +188,23 @@ interface StreamedErrorJson {
 const SUCCESS = /^(Digest|Status): /;
 
 /**
- * Reads a pull's stream to its end. A clean end without a word of success is none: what is there under the name may be
+ * Reads a pull's stream to its end. What came in one piece is one sign of life: a stream may bring thousands of lines a
+ * second, and nobody needs to be told of each. A clean end without a word of success is none: what is there under the name may be
  * an older image (IC-11).
  */
-async function follow(body: Readable, onLine: (line: JsonObject) => void): Promise<void> {
+async function follow(body: Readable, onLine: (line: JsonObject) => void, onSignOfLife: () => void): Promise<void> {
   const told = { success: false };
   const lines = new JsonLines((line) => {
-    const { error, errorDetail } = line as StreamedErrorJson;
+    const { id, status, error, errorDetail } = line as LineJson;
     const message = errorDetail?.message ?? error;
     if (message !== undefined) throw new StreamedError(message, errorDetail?.code);
-    told.success ||= typeof line['status'] === 'string' && SUCCESS.test(line['status']);
+    told.success ||= id === undefined && status !== undefined && SUCCESS.test(status);
     onLine(line);
   });
-  for await (const chunk of body) lines.push(chunk as Buffer);
+  for await (const chunk of body) {
+    lines.push(chunk as Buffer);
+    onSignOfLife();
+  }
   lines.end();
   if (!told.success) throw new CorruptStream('the stream ended without a word of success');
 }

@@ -55,7 +55,7 @@ export class JsonLines {
     this.#heldBytes = 0;
     for (const line of text.split('\n')) {
       checkLength(line.length);
-      if (line.trim() !== '') this.onObject(parse(line));
+      if (line.startsWith('{') || line.trim() !== '') this.onObject(parse(line));
     }
   }
 }

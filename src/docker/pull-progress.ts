@@ -20,9 +20,9 @@ const LAYER_STATES: Readonly<Record<string, LayerState>> = {
 const RETRYING = /^Retrying in /;
 
 interface Layer {
-  readonly state: LayerState;
-  readonly bytes: number;
-  readonly total: number | undefined;
+  state: LayerState;
+  bytes: number;
+  total: number | undefined;
 }
 
 /** One aggregate of all layers of a pull, from the lines of its stream (IC-12). Bytes never go back. */
@@ -36,25 +36,42 @@ export class PullProgress {
   #bytes = 0;
   #total = 0;
   #unsized = 0;
-  /** The last line, for the error of a pull that ends in silence. */
-  last = '';
+  #last: { readonly id: unknown; readonly status: string } | undefined;
 
-  /** Takes one line in and tells how far the pull is. */
-  read(line: JsonObject): Omit<Progress, 'attempt'> {
+  /** The last line, for the error of a pull that ends in silence. */
+  get last(): string {
+    const { id, status = '' } = this.#last ?? {};
+    return typeof id === 'string' ? `${id}: ${status}` : status;
+  }
+
+  /** How far the pull is. */
+  get now(): Omit<Progress, 'attempt'> {
+    const { last } = this;
+    const layers = this.#layers.size;
+    const sized = this.#unsized === 0 && this.#total > 0;
+    return {
+      phase: layers === 0 ? 'resolving' : phaseOf(this.#count),
+      bytes: { done: this.#bytes, ...(sized && { total: this.#total }) },
+      ...(layers > 0 && { layers: { done: this.#count.done, total: layers } }),
+      ...(last !== '' && { note: last }),
+    };
+  }
+
+  /** Takes one line in. */
+  read(line: JsonObject): void {
     const { status, id } = line;
-    if (typeof status === 'string') {
-      this.last = typeof id === 'string' ? `${id}: ${status}` : status;
-      const state = RETRYING.test(status) ? 'waiting' : LAYER_STATES[status];
-      if (state !== undefined && typeof id === 'string') this.#move(id, state, line['progressDetail']);
-    }
-    return this.#snapshot();
+    if (typeof status !== 'string') return;
+    this.#last = { id, status };
+    if (typeof id !== 'string') return;
+    const state = LAYER_STATES[status] ?? (RETRYING.test(status) ? 'waiting' : undefined);
+    if (state !== undefined) this.#move(id, state, line['progressDetail']);
   }
 
   #move(id: string, state: LayerState, detail: unknown): void {
-    const before = this.#layers.get(id);
-    if (before !== undefined) this.#add(before, -1);
-    const layer = moved(before, state, detail);
-    this.#layers.set(id, layer);
+    let layer = this.#layers.get(id);
+    if (layer === undefined) this.#layers.set(id, (layer = { state, bytes: 0, total: undefined }));
+    else this.#add(layer, -1);
+    move(layer, state, detail);
     this.#add(layer, 1);
   }
 
@@ -64,34 +81,20 @@ export class PullProgress {
     this.#total += sign * (total ?? 0);
     this.#unsized += total === undefined ? sign : 0;
   }
-
-  #snapshot(): Omit<Progress, 'attempt'> {
-    const layers = this.#layers.size;
-    const sized = this.#unsized === 0 && this.#total > 0;
-    return {
-      phase: layers === 0 ? 'resolving' : phaseOf(this.#count),
-      bytes: { done: this.#bytes, ...(sized && { total: this.#total }) },
-      ...(layers > 0 && { layers: { done: this.#count.done, total: layers } }),
-      ...(this.last !== '' && { note: this.last }),
-    };
-  }
 }
 
-function moved(before: Layer | undefined, state: LayerState, detail: unknown): Layer {
-  const { bytes, total } = before ?? { bytes: 0, total: undefined };
-  if (state === 'waiting' || state === 'verifying') return { state, bytes, total };
+function move(layer: Layer, state: LayerState, detail: unknown): void {
+  layer.state = state;
+  if (state === 'waiting' || state === 'verifying') return;
   if (state === 'downloading') {
-    const told = (detail ?? {}) as { current?: unknown; total?: unknown };
-    return {
-      state,
-      // An engine that starts a layer again starts to count again.
-      bytes: typeof told.current === 'number' ? Math.max(bytes, told.current) : bytes,
-      total: typeof told.total === 'number' && told.total > 0 ? told.total : total,
-    };
+    const { current, total } = (detail ?? {}) as { current?: unknown; total?: unknown };
+    // An engine that starts a layer again starts to count again.
+    if (typeof current === 'number') layer.bytes = Math.max(layer.bytes, current);
+    if (typeof total === 'number' && total > 0) layer.total = total;
+  } else {
+    // Small layers come without a line of their size.
+    layer.bytes = layer.total = Math.max(layer.total ?? 0, layer.bytes);
   }
-  // Small layers come without a line of their size.
-  const all = Math.max(total ?? 0, bytes);
-  return { state, bytes: all, total: all };
 }
 
 /**
