@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { duration, oneOf, parseOptions, strictObject } from '../options.js';
+import { callSignal } from '../internal/check-call.js';
 import type { ReplaceOptions } from './types.js';
 
 const schema = strictObject({
@@ -7,12 +8,13 @@ const schema = strictObject({
   gate: v.optional(v.picklist(['none', 'prepared', 'healthy'], 'must be one of none, prepared, healthy')),
   gateDeadline: duration(30 * 60_000, { never: true }),
   onNextFailed: oneOf(['keep', 'proceed'], 'keep'),
+  signal: callSignal,
 });
 
 /** A replacement's options with their defaults filled in. */
 export type ReplaceSettings = v.InferOutput<typeof schema>;
 
 /** @throws HandoverError `ERR_INVALID_OPTION` */
-export function parseReplace({ signal: _, ...options }: ReplaceOptions): ReplaceSettings {
+export function parseReplace(options: ReplaceOptions): ReplaceSettings {
   return parseOptions(schema, options);
 }

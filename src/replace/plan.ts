@@ -33,7 +33,6 @@ export function planReplace(
   next: AllocView,
   o: Pick<ReplaceOptions, 'order' | 'gate'>,
 ): ReplacePlan {
-  if (next.id === previous?.id) throw invalidOption('next.id', `is also the id of the previous alloc (${next.id})`);
   const holder = previous?.terminal === false ? previous : undefined;
   const clash = overlap(holder?.exclusive ?? [], next.exclusive);
   const order = o.order ?? (clash.length > 0 ? 'stop-first' : 'start-first');

@@ -1,4 +1,4 @@
-import type { AllocLifecycle } from '../alloc/lifecycle.js';
+import { AllocLifecycle } from '../alloc/lifecycle.js';
 import { isServing, isTerminal } from '../alloc/states.js';
 import { invalidOption } from '../errors.js';
 import { parseReplace } from './options.js';
@@ -16,7 +16,8 @@ import type { ReplaceOptions, ReplaceResult } from './types.js';
  * registered.
  *
  * @param current - a running alloc; `undefined`, one that nobody has touched, or one that has ended: the next is just
- *   started. Once it is replaced, what is left of it is removed; when the next fails, that stays
+ *   started. Once it is replaced, what is left of it is removed, also what an earlier process only prepared; when the
+ *   next fails, that stays
  * @param next - a new alloc, which nobody has started
  * @param options.signal - before the commit point: calls it off. After it: nothing is left to call off. While the
  *   previous alloc cannot be killed: ends `failed`, without the next
@@ -30,6 +31,9 @@ export async function replace(
   options: ReplaceOptions = {},
 ): Promise<ReplaceResult> {
   const settings = parseReplace(options);
+  if ((current as unknown) !== undefined) requireAlloc('current', current);
+  requireAlloc('next', next);
+  if (current?.id === next.id) throw invalidOption('next.id', `is also the id of the previous alloc (${next.id})`);
   // Nobody has touched it: there is nothing to replace yet, as at the first run of a deploy script.
   const previous = current?.state === 'pending' ? undefined : current;
   const plan = planReplace(previous?.status(), next.status(), settings);
@@ -42,11 +46,15 @@ export async function replace(
   }
   if (taken.has(next)) refuse('next', next, 'another replacement brings it up already');
   taken.add(next);
-  return new Replacement(previous, next, { ...settings, ...plan, signal: options.signal }).run();
+  return new Replacement(previous, next, { ...settings, ...plan, untouched: previous ? undefined : current }).run();
 }
 
 /** The successors of all replacements: one cannot be the successor in two. */
 const taken = new WeakSet<AllocLifecycle>();
+
+function requireAlloc(path: string, alloc: unknown): void {
+  if (!(alloc instanceof AllocLifecycle)) throw invalidOption(path, 'must be an AllocLifecycle');
+}
 
 function refuse(path: string, { id, state }: AllocLifecycle, problem: string): never {
   throw invalidOption(path, `alloc ${id} is ${state}: ${problem}`);

@@ -11,12 +11,17 @@ import { HandoverError, findError, isHandoverError } from '../errors.js';
 import { Emitter } from '../events.js';
 import { deferred } from '../internal/deferred.js';
 import { onAbort, withDeadline } from '../internal/signals.js';
+import { causeOf, whyKept } from './cause.js';
 import type { ReplaceSettings } from './options.js';
 import type { ReplacePlan } from './plan.js';
 import { Timeline } from './timeline.js';
 import type { ReplaceResult } from './types.js';
 
-type Settings = Omit<ReplaceSettings, keyof ReplacePlan> & ReplacePlan & { readonly signal: AbortSignal | undefined };
+type Settings = Omit<ReplaceSettings, keyof ReplacePlan> &
+  ReplacePlan & {
+    /** The previous one, if nobody has touched it: there is nothing to stop, but perhaps something to remove. */
+    readonly untouched: AllocLifecycle | undefined;
+  };
 type Up = { readonly error?: unknown };
 
 /** How long a next one that was lost again is left in place for a registry that does not take the previous one back. */
@@ -46,6 +51,8 @@ export class Replacement {
   #stop: AllocStop | undefined;
   /** Somebody wants the previous one gone for a reason of its own, and the next one not either. */
   #unwanted = false;
+  /** Of which allocs something is left. */
+  readonly #remains = new Set<string>();
 
   constructor(
     private readonly current: AllocLifecycle | undefined,
@@ -124,7 +131,16 @@ export class Replacement {
     }
   }
 
+  async #discard(alloc: AllocLifecycle): Promise<void> {
+    try {
+      await alloc.discard();
+    } catch (error) {
+      this.#warnOfRemains(alloc, messageOf(error));
+    }
+  }
+
   #warnOfRemains({ id }: AllocLifecycle, why: string): void {
+    this.#remains.add(id);
     const message = `What is left of alloc ${id} could not be removed; destroy() it again: ${why}`;
     this.#emitter.warn(`alloc ${id}`, { code: 'remains', message });
   }
@@ -167,7 +183,7 @@ export class Replacement {
   // ── what came of it ──
 
   async #conclude(up: Promise<Up>): Promise<ReplaceResult> {
-    const { current, next } = this;
+    const { next } = this;
     const stop = await this.#stop?.result;
     if (stop?.outcome === 'detached') return this.#result('detached', stop);
     const kept = stop?.outcome === 'kept' || stop?.outcome === 'cancelled';
@@ -187,10 +203,25 @@ export class Replacement {
       const stopped = this.#unwanted && stop?.outcome === 'stopped';
       return this.#result(stopped ? 'stopped' : 'failed', stop, isHandoverError(error) ? error : undefined);
     }
-    const lost = await this.#lostSince();
-    if (lost !== undefined) return this.#result(findError(lost, 'ERR_DETACHED') ? 'detached' : 'failed', stop, lost);
-    if (current !== undefined && isTerminal(current.state)) await this.#destroy(current);
-    return this.#result('replaced', stop);
+    return this.#replaced(stop);
+  }
+
+  /** The previous one is removed, unless the next one was lost before; afterwards it may be lost as well. */
+  async #replaced(stop: AllocStopReport | undefined): Promise<ReplaceResult> {
+    for (let cleared = false; ; cleared = true) {
+      const lost = await this.#lostSince();
+      if (lost !== undefined) return this.#result(findError(lost, 'ERR_DETACHED') ? 'detached' : 'failed', stop, lost);
+      if (cleared && isServing(this.next.state)) return this.#result('replaced', stop);
+      if (!cleared) await this.#clearPrevious();
+    }
+  }
+
+  async #clearPrevious(): Promise<void> {
+    const { current, o } = this;
+    if (o.untouched?.state === 'pending') await this.#discard(o.untouched);
+    if (current === undefined) return;
+    if (isTerminal(current.state)) await this.#destroy(current);
+    else this.#warnOfRemains(current, `it is ${current.state}`);
   }
 
   /** The previous one is back in the registry, or it was waited for long enough. */
@@ -257,23 +288,11 @@ export class Replacement {
       outcome,
       ...(cause === undefined ? {} : { cause }),
       ...(stop === undefined ? {} : { stop }),
+      ...(this.#remains.size > 0 && { remains: [...this.#remains] }),
       ...this.#timeline.close(stop),
     };
     const view = serving && viewOf(serving.status());
     this.#emitter.emit('replace:ended', { result: { ...facts, serving: view } });
     return { ...facts, serving };
   }
-}
-
-/** Why the previous one was kept. Of a next one that never ran, its gate knows more than its end. */
-function causeOf(error: unknown, stop: AllocStopReport): HandoverError | undefined {
-  const neverRan = isHandoverError(error, 'ERR_ALLOC_ENDED') && ['discarded', 'rejected'].includes(error.details.state);
-  return isHandoverError(error) && !neverRan ? error : whyKept(stop);
-}
-
-/** What the stop itself says: its gate was missed, or it was called off because nothing could be deregistered. */
-function whyKept({ gate, tasks }: AllocStopReport): HandoverError | undefined {
-  const warnings = tasks.flatMap((task) => task.warnings);
-  const byItself = warnings.some(({ code }) => code === 'stop-called-off');
-  return gate?.cause ?? (byItself ? warnings.find(({ error }) => error !== undefined)?.error : undefined);
 }

@@ -52,7 +52,7 @@ export class Timeline {
     const timeline = [...this.#phases(stop), ...this.#steps].sort((a, b) => a.at - b.at);
     if (this.#lostAt === undefined) return { timeline };
     const ms = (this.#backAt?.now ?? this.clock.now()) - this.#lostAt.now;
-    return { timeline, outage: { from: this.#lostAt.wall, ms } };
+    return { timeline, outage: { from: this.#lostAt.wall, ms, ...(this.#backAt === undefined && { open: true }) } };
   }
 
   #phases(stop: AllocStopReport | undefined): readonly TimelineEntry[] {

@@ -41,9 +41,15 @@ export interface ReplaceResult {
   readonly stop?: AllocStopReport;
   /**
    * From the previous one's deregistration or first signal, whichever stops service, to the next one's registration
-   * or first passing check. `from` is wall time, ms. Absent when there was none.
+   * or first passing check. `from` is wall time, ms. Absent when there was none. `open`: nobody serves yet, and `ms` is
+   * the time so far.
    */
-  readonly outage?: { readonly from: number; readonly ms: number };
+  readonly outage?: { readonly from: number; readonly ms: number; readonly open?: true };
+  /**
+   * Ids of allocs of which something is left, because it could not be removed or does not end. Absent when there are
+   * none. `destroy()` them once they have ended.
+   */
+  readonly remains?: readonly string[];
   readonly timeline: readonly TimelineEntry[];
 }
 
