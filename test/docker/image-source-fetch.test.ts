@@ -26,16 +26,11 @@ async function start(answer: Answer): Promise<ArtifactSource<DockerImage>> {
 
 type Told = Omit<Progress, 'attempt'>;
 
-async function fetchFailing(
-  source: ArtifactSource<DockerImage>,
-  reference = 'redis:7',
-): Promise<{ error: unknown; told: readonly Told[] }> {
-  const told: Told[] = [];
-  const error: unknown = await source.fetch(reference, { onProgress: (progress) => told.push(progress) }).then(
+async function fetchFailing(source: ArtifactSource<DockerImage>, reference = 'redis:7'): Promise<unknown> {
+  return source.fetch(reference, { onProgress: () => {} }).then(
     () => undefined,
     (reason: unknown) => reason,
   );
-  return { error, told };
 }
 
 /** With it an engine says that the pull has succeeded. */
@@ -56,15 +51,24 @@ it.each([
 });
 
 it('IC-12 each piece of the stream is one sign of life, however many lines it has', async () => {
-  const source = await start(chunks(LINES[0]!, LINES[1]!.repeat(50), '{"status":"Status: Image is up to date"}'));
+  const more = deferred();
+  const source = await start(async (response) => {
+    response.writeHead(200).write(LINES[0]);
+    await more.promise;
+    response.end(`${LINES[1]!.repeat(50)}{"status":"Status: Image is up to date"}`);
+  });
   const told: Told[] = [];
-  await source.fetch('redis:7', { onProgress: (progress) => told.push(progress) });
-  expect(told.map(({ phase }) => phase)).toEqual(['resolving', 'downloading', 'downloading']);
+  const onProgress = (progress: Told): void => {
+    told.push(progress);
+    more.resolve();
+  };
+  await source.fetch('redis:7', { onProgress });
+  expect(told.map(({ phase }) => phase)).toEqual(['resolving', 'downloading']);
 });
 
 it('case C23 an image id is never pulled', async () => {
   const source = await start(chunks(...LINES, SUCCESS));
-  const { error } = await fetchFailing(source, ID);
+  const error = await fetchFailing(source, ID);
   expect(isHandoverError(error, 'ERR_INVALID_REFERENCE')).toBe(true);
   expect(server.calls).toEqual([]);
 });
@@ -90,7 +94,7 @@ it('case C2 resolves with the end of the stream, not with its start', async () =
   steps.push('second half');
   more.resolve();
   await done;
-  expect(steps).toEqual(['line', 'second half', 'line', 'line', 'done']);
+  expect(steps).toEqual(['line', 'second half', 'line', 'done']);
 });
 
 it.each([
@@ -99,8 +103,7 @@ it.each([
 ])('$why an error inside of the stream is the failure, with its text', async ({ end }) => {
   const text = 'failed to register layer: write /x: no space left on device';
   const source = await start(chunks(...LINES, JSON.stringify({ errorDetail: { message: text }, error: text }) + end));
-  const { error, told } = await fetchFailing(source);
-  expect(told).toHaveLength(2);
+  const error = await fetchFailing(source);
   expect(findError(error, 'ERR_PULL_FAILED')?.details).toEqual({
     reference: 'redis:7',
     reason: 'no-space',
@@ -164,7 +167,7 @@ it.each([
 
 it('IC-11 a clean end without a word of success is none: an older image may be there under the name', async () => {
   const source = await start(chunks(...LINES));
-  const { error } = await fetchFailing(source);
+  const error = await fetchFailing(source);
   expect(error).toMatchObject({ details: { reason: 'corrupt-stream' }, retryable: true });
   expect((error as Error).message).toContain('a: Pulling fs layer');
 });
@@ -174,8 +177,7 @@ it('case C4 a page in the middle of the stream: corrupt, the socket is ended', a
     response.writeHead(200).write(LINES.join(''));
     response.write('<html>502 Bad Gateway</html>\r\n');
   });
-  const { error, told } = await fetchFailing(source);
-  expect(told).toHaveLength(2);
+  const error = await fetchFailing(source);
   expect(error).toMatchObject({ details: { reason: 'corrupt-stream' }, retryable: true });
   await server.idle();
 });
@@ -185,7 +187,7 @@ it('case C8, S15 a socket that is reset: the engine is gone, retryable, with the
     response.writeHead(200).write(LINES.join(''));
     setImmediate(() => response.socket?.destroy());
   });
-  const { error } = await fetchFailing(source);
+  const error = await fetchFailing(source);
   expect(error).toMatchObject({ details: { reason: 'engine-unavailable' }, retryable: true });
   expect((error as Error).message).toContain('a: Pulling fs layer');
 });
