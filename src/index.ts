@@ -33,6 +33,8 @@ export type {
   ImageLease,
   ImageStatus,
   NormalisedReference,
+  PrefetchLease,
+  PrefetchOptions,
   Progress,
   PullLimit,
   PullOptions,

@@ -253,7 +253,11 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     return { released, images: this.snapshot() };
   }
 
-  /** Drops all leases of an owner; no lease object needed. What it still waits for is ended by its signal. */
+  /**
+   * Drops all leases of an owner; no lease object needed. What it still waits for is ended by its signal.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION` for an owner that is not text
+   */
   async release(owner: string): Promise<void> {
     this.#shelf.releaseOwner(parseText(owner, 'owner'));
     if (this.#durable === undefined || this.#closing.signal.aborted) return;
@@ -299,7 +303,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   /**
    * Why a reference or an id is here, or not: who holds it, since when, when it goes, why it has not gone.
    *
-   * @throws HandoverError `ERR_INVALID_REFERENCE`
+   * @throws HandoverError `ERR_INVALID_OPTION` for what is not text, `ERR_INVALID_REFERENCE`
    */
   explain(reference: string): ImageStatus {
     const status = this.#shelf.get(parseText(reference, 'reference'))?.status();
@@ -309,7 +313,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   /**
    * Ends the wait after failed pulls of a reference: the next attempt comes at once.
    *
-   * @throws HandoverError `ERR_INVALID_REFERENCE`
+   * @throws HandoverError `ERR_INVALID_OPTION` for what is not text, `ERR_INVALID_REFERENCE`
    */
   retryNow(reference: string): void {
     const { key } = this.#source.normalise(parseText(reference, 'reference'));

@@ -1,7 +1,9 @@
 import * as v from 'valibot';
 import type { Call, Effective } from '../call.js';
+import { parseDuration } from '../duration.js';
 import { requireMethods } from '../env.js';
 import { invalidOption } from '../errors.js';
+import { callSignal as signal } from '../internal/check-call.js';
 import { messageOf } from '../internal/message-of.js';
 import {
   block,
@@ -10,6 +12,7 @@ import {
   looseObject,
   oneOf,
   parseOptions,
+  requiredDuration,
   strictObject,
   text,
   wholeNumber,
@@ -19,6 +22,7 @@ import type {
   Artifact,
   ArtifactSource,
   AuthProvider,
+  PrefetchOptions,
   Progress,
   PullOptions,
   RemovalOptions,
@@ -30,7 +34,6 @@ const MINUTE = 60 * SECOND;
 const POLICIES = ['if-absent', 'always', 'never', 'if-stale'] as const;
 const policy = v.optional(v.picklist(POLICIES, `must be one of ${POLICIES.join(', ')}`));
 
-const signal = v.optional(v.custom<AbortSignal>(isSignal, 'must be an AbortSignal'));
 const pin = v.union([text, v.instance(RegExp)], 'must be a reference, an id or a RegExp');
 
 const auth = v.optional(v.custom<AuthProvider>((value) => typeof value === 'function', 'must be a function'));
@@ -60,19 +63,20 @@ const coordinatorSchema = strictObject({
   }),
 });
 
-const acquireSchema = strictObject({
+const wanted = {
   owner: text,
   signal,
   policy,
   platform: v.optional(v.pipe(text, v.regex(/^\S+$/, 'must be like linux/amd64'))),
   auth,
   authScope: v.optional(text),
-  priority: oneOf(['start', 'prefetch'], 'start'),
   timeout: duration(Infinity, { never: true }),
   onProgress: v.optional(
     v.custom<(progress: Progress) => void>((value) => typeof value === 'function', 'must be a function'),
   ),
-});
+};
+const acquireSchema = strictObject({ ...wanted, priority: oneOf(['start', 'prefetch'], 'start') });
+const prefetchSchema = strictObject({ ...wanted, ttl: requiredDuration() });
 
 const adoptSchema = strictObject({ owner: text, reference: text, imageId: text });
 
@@ -85,8 +89,8 @@ export interface ImageSettings {
   readonly policyStated: boolean;
 }
 
-/** What an acquire was asked for, parsed. */
-export type AcquireSettings = v.InferOutput<typeof acquireSchema>;
+/** What an acquire or a prefetch was asked for, parsed. */
+export type AcquireSettings = v.InferOutput<typeof acquireSchema> & { readonly ttl?: number };
 
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
 export function parseCoordinatorOptions<A extends Artifact>(
@@ -145,10 +149,16 @@ export function parseText(input: unknown, path: string): string {
 }
 
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
-export function parseHeld(input: unknown): v.InferOutput<typeof adoptSchema> {
-  return parseOptions(adoptSchema, input);
+export function parsePrefetchOptions(input: PrefetchOptions): AcquireSettings {
+  return { ...parseOptions(prefetchSchema, input), priority: 'prefetch' };
 }
 
-function isSignal(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value;
+/** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
+export function parseTtl(input: unknown): number {
+  return parseDuration(input, 'ttl');
+}
+
+/** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
+export function parseHeld(input: unknown): v.InferOutput<typeof adoptSchema> {
+  return parseOptions(adoptSchema, input);
 }

@@ -117,9 +117,12 @@ export class Removals<A extends Artifact> {
     return outcome.reason ?? 'gone';
   }
 
-  /** Whether idle content is not there any more; not to know means that it is. */
+  /** Looks whether idle content is not there any more, and by which names it goes; not to know means that it is. */
   async isGone(record: ImageRecord<A>): Promise<boolean> {
-    return record.state === 'idle' && (await this.remover.find(record).catch(() => record)) === undefined;
+    if (record.state !== 'idle') return false;
+    const seen = await this.remover.find(record).catch(() => record);
+    if (seen !== undefined) record.references = seen.references;
+    return seen === undefined;
   }
 
   /** Takes off the record what is idle and was deleted by somebody: it must hold no place among the last used. */

@@ -14,6 +14,8 @@ export interface Request extends Pick<
   /** As the caller gave it. */
   readonly reference: string;
   readonly policy: PullPolicy;
+  /** How long its lease holds, ms; not given: until it is released. */
+  readonly ttl?: number | undefined;
 }
 
 /** The key of {@link Request.key}. */

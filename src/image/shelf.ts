@@ -28,7 +28,7 @@ export interface ShelfDeck<A extends Artifact> {
   readonly terms: TermDeck;
   /** What is stored of a record has changed; nothing, if there is no store. */
   readonly note: ((record: ImageRecord<A>) => void) | undefined;
-  /** Nobody holds it any more. */
+  /** Nobody holds it any more, or it has lost a name since. */
   onIdle(record: ImageRecord<A>): void;
   /** Set where it matters: its place among those of its repository that were used last may be another one. */
   readonly onRank?: ((record: ImageRecord<A>) => void) | undefined;
@@ -204,11 +204,18 @@ export class Shelf<A extends Artifact> {
   #recordOf(artifact: A, found: Found): ImageRecord<A> {
     const record = this.#seen(artifact, found.name.key);
     const before = this.#byKey.get(found.key);
-    if (before !== undefined && before.record !== record) before.record.keys.delete(found.key);
+    if (before !== undefined && before.record !== record) this.#leave(before.record, found);
     this.#byKey.set(found.key, { record, artifact });
     record.keys.add(found.key);
     record.reference = found.name.key;
     return record;
+  }
+
+  /** A name means other content from now on. */
+  #leave(record: ImageRecord<A>, { key, name }: Found): void {
+    record.keys.delete(key);
+    record.references = record.references.filter((reference) => reference !== name.key);
+    if (record.state === 'idle') this.#deck.onIdle(record);
   }
 
   #seen(artifact: A, reference: string): ImageRecord<A> {

@@ -170,6 +170,12 @@ export type AcquireOptions = Call & {
     onProgress: (progress: Progress) => void;
   }>;
 
+/** What to prefetch, for whom, and for how long. */
+export type PrefetchOptions = Omit<AcquireOptions, 'priority'> & {
+  /** How long the lease holds once it is given, whether its owner lives or not; finite. */
+  readonly ttl: Duration;
+};
+
 /** One holder's claim on a piece of content: while it is held the content is not removed by the coordinator (IC-1). */
 export interface ImageLease<A extends Artifact = Artifact> {
   readonly owner: string;
@@ -194,6 +200,21 @@ export interface ImageLease<A extends Artifact = Artifact> {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/**
+ * A lease that ends by itself (IC-19). It is there for an acquire to come: once its owner acquires the same content, that
+ * lease takes its place, and this one has ended.
+ */
+export interface PrefetchLease<A extends Artifact = Artifact> extends ImageLease<A> {
+  /** When it ends, wall time, ms. */
+  readonly expiresAt: number;
+  /**
+   * Lets it end `ttl` from now, be that later or earlier than before.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION`; `ERR_IMAGE_ABSENT` when it has ended; `ERR_CLOSED`
+   */
+  renew(ttl: Duration): void;
+}
+
 /** What is known of one piece of content, and why it is still here (IC-20). */
 export interface ImageStatus {
   readonly reference: string;
@@ -201,7 +222,8 @@ export interface ImageStatus {
   readonly state: 'absent' | 'pulling' | 'held' | 'idle' | 'removing';
   /** Wall time, ms. */
   readonly since: number;
-  readonly holders: readonly { readonly owner: string; readonly since: number }[];
+  /** Who holds it, since when, and until when if that ends by itself (a prefetch); wall times, ms. */
+  readonly holders: readonly { readonly owner: string; readonly since: number; readonly until?: number }[];
   /** Owners that wait for a pull of it. */
   readonly waiters: readonly string[];
   readonly progress?: Progress;
