@@ -118,7 +118,7 @@ it.each([
   { line: { errorDetail: { message: 'unexpected EOF' }, error: 'unexpected EOF' }, reason: 'registry-unavailable' },
 ])('case C15 $line → $reason', async ({ line, reason }) => {
   const source = await start(chunks(...LINES, `${JSON.stringify(line)}\n`));
-  expect((await fetchFailing(source)).error).toMatchObject({ details: { reason } });
+  expect(await fetchFailing(source)).toMatchObject({ details: { reason } });
 });
 
 it.each([
@@ -156,7 +156,7 @@ it.each([
   'case C3, C12, C13, C14 HTTP $status "$message" → $reason, one call',
   async ({ status, message, reason, retryable }) => {
     const source = await start(json(status, { message }));
-    expect((await fetchFailing(source)).error).toMatchObject({
+    expect(await fetchFailing(source)).toMatchObject({
       code: 'ERR_PULL_FAILED',
       details: { reason },
       retryable,
@@ -197,7 +197,7 @@ it('S15 no engine at all', async () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { syscall: 'connect' });
   server = await scriptedServer(json(200, {}));
   const source = dockerImages({ modem: { dial: (_, done) => done(refused, null) } }, { clock });
-  const { error } = await clock.until(fetchFailing(source));
+  const error = await clock.until(fetchFailing(source));
   expect(error).toMatchObject({ details: { reason: 'engine-unavailable' }, retryable: true });
 });
 
