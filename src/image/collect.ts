@@ -88,7 +88,8 @@ async function unknown<A extends Artifact>(
 ): Promise<{ readonly named: readonly A[]; readonly nameless: Answers }> {
   if (settings.scope !== 'any' || !settings.enabled) return { named: [], nameless: [] };
   const present = await source.list({ signal });
-  const found = present.filter(({ id }) => shelf.get(id) === undefined);
+  // The newest comes to be known last: among the last used it goes before older ones.
+  const found = present.filter(({ id }) => shelf.get(id) === undefined).reverse();
   return {
     named: found.filter(({ references }) => references.length > 0),
     // What has no name could only be deleted by its id (IC-17).

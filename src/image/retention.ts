@@ -26,7 +26,7 @@ export type RetentionRule = Effective<RetentionOptions> & { readonly delay: numb
  * How long a piece of content stays that nobody holds (IC-18): pinned, for ever; among the `keepLast` that were used last
  * in one of its repositories, `maxAge` after its last use; else the shorter of `delay` and `maxAge`.
  *
- * @param all - everything that is known, the content itself included
+ * @param all - everything that is known, the content itself included, in the order in which it came to be known
  */
 export function standing(content: Retained, all: readonly Retained[], rule: RetentionRule): Standing {
   if (rule.pin.some((pin) => isPinned(content, pin))) return { keeps: 'pinned', until: Infinity };
@@ -52,13 +52,13 @@ function isAmongLast(content: Retained, all: readonly Retained[], n: number): bo
   return content.names.some(({ repository }) => later.filter((one) => isOf(one, repository)).length < n);
 }
 
-/** In the order of `all` where nothing else tells two of them apart. */
+/** Where nothing else tells two of them apart, the later one in `all` came later. */
 function laterThan(content: Retained, all: readonly Retained[]): readonly Retained[] {
   const place = all.indexOf(content);
   return all.filter((other, i) => {
     const lead =
       other.lastUsed === content.lastUsed ? other.firstSeen - content.firstSeen : other.lastUsed - content.lastUsed;
-    return lead === 0 ? i < place : lead > 0;
+    return lead === 0 ? i > place : lead > 0;
   });
 }
 

@@ -137,7 +137,7 @@ export interface ArtifactSource<A extends Artifact = Artifact> {
   users(id: string, call: Call): Promise<readonly string[]>;
   /** Takes away one name (or the content, if an id), never by force. */
   remove(referenceOrId: string, call: Call): Promise<'removed' | 'untagged' | 'absent' | 'in-use'>;
-  /** Everything that is present. */
+  /** Everything that is present; the newest first, where the source knows. */
   list(call: Call): Promise<readonly A[]>;
 }
 
