@@ -66,6 +66,22 @@ export class Lives {
   }
 }
 
+/** A store whose writes can be made to wait or fail. */
+export function moody(inner: StateStore = memoryStore()) {
+  const state = { mood: async (): Promise<void> => undefined };
+  const store: StateStore = {
+    async batch(ops) {
+      await state.mood();
+      await inner.batch(ops);
+    },
+    list: (prefix) => inner.list(prefix),
+  };
+  const broken = async (): Promise<never> => {
+    throw new Error('disk on fire');
+  };
+  return { store, state, break: () => (state.mood = broken), mend: () => (state.mood = async () => undefined) };
+}
+
 function tell(event: HandoverEvent): readonly string[] {
   if (event.type === 'image:changed') return [`changed:${event.image.state}`];
   if (event.type === 'image:kept') return [`kept:${event.reason.code}`];

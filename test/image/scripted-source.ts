@@ -27,7 +27,7 @@ export interface Held {
  * content along, and the last tag of a repository takes its digests along, like in a container engine.
  */
 export class ScriptedSource implements ArtifactSource {
-  readonly id = 'scripted';
+  readonly id: string = 'scripted';
   readonly calls: string[] = [];
   readonly registry = new Map<string, string>();
   readonly names = new Map<string, string>();
