@@ -3,9 +3,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { arch, cpus, platform } from 'node:os';
 import { parseArgs } from 'node:util';
 import { b1 } from './b1/b1.js';
+import { b3 } from './b3/b3.js';
+import { b4 } from './b4/b4.js';
+import { b5 } from './b5/b5.js';
+import { b7 } from './b7/b7.js';
+import { b8 } from './b8.js';
 import type { Bench, BenchResult } from './bench.js';
 
-const BENCHES: readonly Bench[] = [b1];
+const BENCHES: readonly Bench[] = [b1, b3, b4, b5, b7, b8];
 const OUTPUT = '.cache/bench.json';
 
 const { values, positionals } = parseArgs({

@@ -11,6 +11,8 @@ export interface Child {
   tail(): string;
   /** SIGTERM, and SIGKILL after the patience in ms. */
   end(patience: number): Promise<void>;
+  /** SIGKILL at once. */
+  kill(): Promise<void>;
 }
 
 /** Where a program is, looked up in PATH and the folders of system programs; undefined when it is not installed. */
@@ -37,6 +39,9 @@ export function startChild(program: string, args: readonly string[], logFile: st
   const { pid } = child;
   if (pid === undefined) throw new Error(`${program} could not be started`);
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const gone = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) await exited;
+  };
   return {
     pid,
     process: child,
@@ -44,8 +49,12 @@ export function startChild(program: string, args: readonly string[], logFile: st
     async end(patience) {
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), patience);
-      if (child.exitCode === null && child.signalCode === null) await exited;
+      await gone();
       clearTimeout(timer);
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await gone();
     },
   };
 }

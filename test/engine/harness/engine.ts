@@ -1,9 +1,7 @@
-import { mkdirSync, readFileSync, readdirSync, readlinkSync } from 'node:fs';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { spawnSync } from 'node:child_process';
+import { readFileSync, readlinkSync } from 'node:fs';
 import Docker from 'dockerode';
-import { findProgram, startChild, untilReady, type Child } from './children.js';
+import { findProgram } from './children.js';
+import { pidsWhere, startDockerd } from './dockerd.js';
 import { absent, RUN_LABEL, type Engine, type Started } from './parts.js';
 
 /**
@@ -60,40 +58,15 @@ function otherDockerd(): number | undefined {
   )[0];
 }
 
-function pidsWhere(matches: (pid: number) => boolean): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        return matches(pid);
-      } catch {
-        return false; // it ended while we looked
-      }
-    });
-}
-
 async function startOwn(program: string, folder: string): Promise<Started<Engine>> {
-  mkdirSync(folder, { recursive: true });
-  const socketPath = join(folder, 'docker.sock');
-  const args = [
-    ...['--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec')],
-    ...['-H', `unix://${socketPath}`, '--pidfile', join(folder, 'pid')],
-    // A layer that fails is tried again 5 times, after 5, 10, 15 … s: once is enough to see that it is.
-    ...['--max-download-attempts', '1', '--shutdown-timeout', '3'],
-  ];
-  const child = startChild(program, args, join(folder, 'dockerd.log'));
-  try {
-    await untilReady('dockerd', child, () => new Docker({ socketPath }).ping(), 90_000);
-  } catch (cause) {
-    await endOwn(child, folder);
-    throw cause;
-  }
-  const end = async (): Promise<void> => {
-    await sweep(new Docker({ socketPath }), {}).catch(() => {});
-    await endOwn(child, folder);
+  const { socketPath, end } = await startDockerd(program, folder);
+  return {
+    part: { available: true, socketPath, version: await versionOf(socketPath) },
+    async end() {
+      await sweep(new Docker({ socketPath }), {}).catch(() => {});
+      await end();
+    },
   };
-  return { part: { available: true, socketPath, version: await versionOf(socketPath) }, end };
 }
 
 async function sweep(docker: Docker, filters: Record<string, string[]>): Promise<void> {
@@ -102,19 +75,4 @@ async function sweep(docker: Docker, filters: Record<string, string[]>): Promise
   if (filters['label'] === undefined) return;
   const images = await docker.listImages({ filters });
   await Promise.allSettled(images.map(({ Id }) => docker.getImage(Id).remove({ force: true })));
-}
-
-async function endOwn(child: Child, folder: string): Promise<void> {
-  await child.end(20_000);
-  // After a dockerd that had to be killed: its containerd, shims and what they run still use the folder.
-  const users = (): number[] => pidsWhere((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${folder}/`));
-  for (let tries = 0; tries < 50 && users().length > 0; tries++) {
-    if (tries > 20) for (const pid of users()) process.kill(pid, 'SIGKILL');
-    await sleep(100);
-  }
-  const mounts = readFileSync('/proc/mounts', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[1] ?? '')
-    .filter((path) => path.startsWith(`${folder}/`));
-  for (const path of mounts.reverse()) spawnSync('umount', ['-l', path]);
 }
