@@ -10,6 +10,8 @@ const CONFIRM_POLL_MS = 250;
 /** Takes the instances of one stop off the registry, all at once, and puts them back when it is called off. */
 export class Deregistration {
   #first: Promise<boolean> | undefined;
+  /** How often it was taken back: what then fails of what was asked before is what was wanted. */
+  #takenBack = 0;
 
   /**
    * @param life - aborts when the sequencer lets go; until then the intents live on in the background (SS-3)
@@ -56,13 +58,15 @@ export class Deregistration {
   /** Registers again what was taken off; rejects when called off. The intents live on like any other. */
   async undo(): Promise<void> {
     this.#first = undefined;
+    this.#takenBack++;
     await Promise.all(this.services.map((one) => this.registrations.register(one, { signal: this.life })));
   }
 
   async #ask(timeout: number, tell: boolean): Promise<boolean> {
+    const round = this.#takenBack;
     const calls = this.services.map((one) => this.registrations.deregister(one, { signal: this.life, timeout }));
     const failures = (await Promise.allSettled(calls)).filter((result) => result.status === 'rejected');
-    if (this.life.aborted) return false;
+    if (this.life.aborted || round !== this.#takenBack) return false;
     for (const { reason } of tell ? failures : []) this.warn('deregister-failed', (reason as Error).message, reason);
     return failures.length === 0;
   }

@@ -1,33 +1,10 @@
 import * as v from 'valibot';
-import type { FirstSignal } from './context.js';
 import { duration, looseObject, parseOptions, requiredDuration, strictObject, text } from '../options.js';
+import { normaliseSignal } from './signal-name.js';
 import type { RunOptions, ServiceInstance, ShutdownOptions, StopReason } from './types.js';
 
 const SIGNAL_HELP = "must name a signal, such as 'SIGTERM', 'TERM', 'SIGRTMIN+3' or '15'";
 const POLICY_HELP = "must be 'proceed', 'abort' or { hold: duration }";
-
-/**
- * The one spelling of a signal (S70): `SIGTERM` for `TERM` and `sigterm`; a number stays one, since its meaning is
- * that of the target's platform.
- *
- * @returns `undefined` when it cannot be a signal
- */
-function normaliseSignal(name: string): string | undefined {
-  if (/^[1-9]\d?$/.test(name)) return name;
-  const [, rest] = /^(?:SIG)?([A-Z][A-Z0-9]*(?:[+-]\d{1,2})?)$/.exec(name.toUpperCase()) ?? [];
-  return rest === undefined ? undefined : `SIG${rest}`;
-}
-
-/**
- * The signal that a stop begins with: the option's, else the target's own, else SIGTERM. What an image asks for must
- * not make it impossible to stop.
- */
-export function firstSignal(option: string | undefined, own: string | undefined): FirstSignal {
-  if (option !== undefined) return { name: option };
-  if (own === undefined) return { name: 'SIGTERM' };
-  const name = normaliseSignal(own);
-  return name === undefined ? { name: 'SIGTERM', refused: own } : { name };
-}
 
 const signal = v.pipe(
   v.string(SIGNAL_HELP),
@@ -95,6 +72,7 @@ export function parseDefaults(defaults: ShutdownOptions): void {
  * @throws HandoverError `ERR_INVALID_OPTION`
  */
 export function parseStop(defaults: RunOptions, own: RunOptions = {}): StopSettings {
+  parseOptions(RUN, own);
   const said = Object.entries(own).filter(([, value]) => value !== undefined);
   const parsed = parseOptions(RUN, { ...defaults, ...Object.fromEntries(said) });
   return {

@@ -1,3 +1,5 @@
+import { requireMethods } from '../env.js';
+import { invalidOption } from '../errors.js';
 import type { Registrar, ServiceInstance } from './types.js';
 
 /**
@@ -24,9 +26,11 @@ export function memoryRegistrar(): Registrar & { instances(): readonly ServiceIn
  * only if each of them can; an instance is shown as long as one of them shows it.
  *
  * @param inOrder - the registries, the one that has to know first at the left
+ * @throws HandoverError `ERR_INVALID_OPTION` for what is no registrar
  * @throws (from its methods) what the registry threw; an `AggregateError` when several deregistrations failed
  */
 export function registrars(...inOrder: readonly Registrar[]): Registrar {
+  inOrder.forEach((one, i) => requireRegistrar(`inOrder.${i}`, one));
   const all: Registrar = {
     async register(instance, call) {
       for (const one of inOrder) await one.register(instance, call);
@@ -52,4 +56,9 @@ export function registrars(...inOrder: readonly Registrar[]): Registrar {
       return shown.includes(true);
     },
   };
+}
+
+function requireRegistrar(path: string, one: Registrar): void {
+  if ((one as Registrar | undefined) === undefined) throw invalidOption(path, 'is required');
+  requireMethods(path, one, ['register', 'deregister'], ['confirms']);
 }

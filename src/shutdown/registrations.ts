@@ -5,6 +5,7 @@ import { HandoverError } from '../errors.js';
 import { Emitter } from '../events.js';
 import { backoff, type BackoffOptions } from '../internal/backoff.js';
 import { type Deferred, deferred } from '../internal/deferred.js';
+import { messageOf } from '../internal/message-of.js';
 import { onAbort, sleep, withDeadline } from '../internal/signals.js';
 import type { Registrar, ServiceInstance } from './types.js';
 
@@ -174,7 +175,7 @@ export class Registrations {
     if (failures === 1) {
       this.#emitter.warn(instance.id, {
         code: 'registry-unanswered',
-        message: `The registry did not ${wanted} ${instance.id}; it is asked again until it does: ${text(error)}`,
+        message: `The registry did not ${wanted} ${instance.id}; it is asked again until it does: ${messageOf(error)}`,
       });
     }
     const ms = backoff(RETRY, failures, this.#clock);
@@ -188,10 +189,6 @@ function failed(instance: ServiceInstance, why: string): HandoverError<'ERR_DERE
     `Instance ${instance.id} of service ${instance.service} could not be taken off the registry: ${why}`,
     { details: { instance: instance.id }, retryable: true },
   );
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 const KNOWN = new WeakMap<Registrar, Registrations>();

@@ -2,13 +2,15 @@ import { type Clock, Deadline } from '../clock.js';
 import type { Ground, Reason, Wait } from '../env.js';
 import { isHandoverError } from '../errors.js';
 import type { Emitter } from '../events.js';
+import { messageOf } from '../internal/message-of.js';
 import type { Done, StepWait, StopContext } from './context.js';
 import { Deregistration } from './deregistration.js';
 import { Interrupts } from './interrupts.js';
-import { firstSignal, type StopSettings } from './options.js';
+import type { StopSettings } from './options.js';
 import type { Step, StopPlan } from './plan.js';
 import { registrationsOf } from './registrations.js';
 import { restore } from './restore.js';
+import { firstSignal } from './signal-name.js';
 import { EXECUTORS, type Executor, type StepResult } from './steps.js';
 import type { ShutdownBudget, ShutdownReport, ShutdownRun, ShutdownTarget, StopPhase } from './types.js';
 import { WatchedTarget } from './watched-target.js';
@@ -187,7 +189,7 @@ export class Run implements ShutdownRun {
 
   /** A field, because it is handed on. */
   readonly #warn = (code: string, message: string, error?: unknown): void => {
-    const cause = error instanceof Error && error.message !== message ? `: ${error.message}` : '';
+    const cause = error === undefined || messageOf(error) === message ? '' : `: ${messageOf(error)}`;
     const reason = { code, message: message + cause, ...(isHandoverError(error) && { error }) };
     this.#warnings.push({ ...reason, at: this.#clock.wall() });
     this.#parts.emitter.warn(this.id, reason);

@@ -116,5 +116,5 @@ export class ShutdownSequencer {
 
 function requireTarget(target: ShutdownTarget | undefined): void {
   if (typeof target?.id !== 'string' || target.id === '') throw invalidOption('target.id', 'must be text, not empty');
-  requireMethods('target', target, ['isRunning', 'wait', 'signal', 'kill']);
+  requireMethods('target', target, ['isRunning', 'wait', 'signal', 'kill'], ['disarm', 'rearm']);
 }

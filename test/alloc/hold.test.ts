@@ -108,6 +108,32 @@ describe('a stop because of a replacement', () => {
     expect(w.clock.now() - from).toBeLessThan(1_000);
   });
 
+  it('AL-5: bypassed while the gate is looked at a last time: what that shows does not keep it', async () => {
+    const w = world();
+    const a = await w.running('a');
+    const ready = view('prepared', { reached: 'prepared' });
+    const stop = a.stop({ reason: 'replaced', after: wait(w, scriptedPeer([ready], ['hang'])) });
+    await w.clock.advance('1s');
+    expect([a.state, stop.phase]).toEqual(['draining', 'signal']);
+    a.stop({ reason: 'operator' });
+    expect(await w.clock.until(stop.result)).toMatchObject({ outcome: 'stopped', tasks: [{ outcome: 'exited' }] });
+    expect(w.clock.pending).toBe(0);
+  });
+
+  it('AL-5: bypassed while it drains: the end of the successor does not keep it', async () => {
+    const w = world();
+    const a = await w.running('a', { ...SERVED, shutdown: { shutdownDelay: '1m' } });
+    const ready = view('prepared', { reached: 'prepared' });
+    const next = scriptedPeer([ready], [ready, view('failed')]);
+    const stop = a.stop({ reason: 'replaced', after: wait(w, next) });
+    await w.clock.advance('1s');
+    expect([a.state, next.state.open]).toEqual(['draining', 1]);
+    a.stop({ reason: 'operator' });
+    await next.next();
+    expect((await w.clock.until(stop.result)).outcome).toBe('stopped');
+    expect(next.state.open).toBe(0);
+  });
+
   it('AL-3: a hold is called off by cancel(), without a trace', async () => {
     const w = world();
     const a = await w.running('a', SERVED);

@@ -66,4 +66,10 @@ describe('registrars', () => {
     await expect(registrars(named('left', log), broken).deregister(web, {})).rejects.toThrow('broken');
     expect(log.join()).toContain('left');
   });
+
+  it.each([5, undefined, null, {}])('G-2 %s is no registrar', (one) => {
+    expect(() => registrars(memoryRegistrar(), one as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path: 'inOrder.1' } }),
+    );
+  });
 });

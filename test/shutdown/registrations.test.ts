@@ -42,6 +42,22 @@ describe('Registrations', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
+  it('SS-3 what is wanted anew is tried as soon as anything new, and told when it fails, however long the last was', async () => {
+    const { clock, registrations, registrar, events } = fixture({
+      deregister: Array.from({ length: 20 }, () => 'reject' as const),
+      register: ['reject', 'ok'],
+    });
+    const off = registrations.deregister(SERVICE, { timeout: 100 });
+    await expect(clock.until(off)).rejects.toThrow();
+    await clock.advance('2m');
+    const from = clock.now();
+    await clock.until(registrations.register(SERVICE, {}));
+    expect(clock.now() - from).toBeLessThanOrEqual(250);
+    expect(registrar.held.has(SERVICE.id)).toBe(true);
+    const told = events.flatMap((event) => (event.type === 'warning' ? [event.reason.message] : []));
+    expect(told.map((message) => /did not (\w+)/.exec(message)?.[1])).toEqual(['deregister', 'register']);
+  });
+
   it('SS-3 at its bound the deregistration is told as failed, and lives on until the registry agrees', async () => {
     const { clock, registrations, registrar, events } = fixture({ deregister: ['reject', 'reject', 9_000, 'ok'] });
     registrar.held.add(SERVICE.id);

@@ -89,3 +89,20 @@ export class Stage {
 export function shape({ phases }: ShutdownReport): readonly string[] {
   return phases.map(({ phase, result, ms }) => `${phase} ${result} ${ms}`);
 }
+
+/** preStop 0–1000, deregister –1300, delay –6300, SIGTERM, SIGKILL 10300 (preStop has taken one of five seconds). */
+export function slow(): Stage {
+  return new Stage({
+    target: { exits: {}, disarm: ['ok'] },
+    registrar: { deregister: [300] },
+    hooks: { preStop: 1_000, cancelled: 'ok', postStop: 'ok' },
+  });
+}
+
+/** One moment in each of its phases before SIGKILL. */
+export const MOMENTS = [
+  { at: 500, during: 'preStop' },
+  { at: 1_100, during: 'deregister' },
+  { at: 4_000, during: 'drain' },
+  { at: 8_000, during: 'signal' },
+] as const;
