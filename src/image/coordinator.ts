@@ -31,7 +31,8 @@ import { closedError, isRetryable } from './pull-failure.js';
 import { PullQueue } from './queue.js';
 import { Removals } from './removals.js';
 import { Retainer } from './retainer.js';
-import { flightKey, type Request, requestKey } from './request.js';
+import type { Request } from './request.js';
+import { Requests } from './requests.js';
 import { Shelf } from './shelf.js';
 import { explain, flightStatus, snapshot } from './status.js';
 import type {
@@ -42,11 +43,9 @@ import type {
   AuthProvider,
   ImageLease,
   ImageStatus,
-  NormalisedReference,
   PrefetchLease,
   PrefetchOptions,
   PullOptions,
-  PullPolicy,
   RemovalOptions,
   RetentionOptions,
 } from './types.js';
@@ -69,7 +68,6 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   readonly on: On<'image'>;
   readonly #settings: ImageSettings;
   readonly #source: ArtifactSource<A>;
-  readonly #auth: AuthProvider | undefined;
   readonly #clock: Clock;
   readonly #emitter: Emitter<'image'>;
   readonly #closing = new AbortController();
@@ -78,6 +76,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   readonly #local: Local<A>;
   readonly #gates: Gates;
   readonly #logins: Logins;
+  readonly #requests: Requests<A>;
   readonly #shelf: Shelf<A>;
   readonly #removals: Removals<A>;
   /** The ends of prefetch leases. */
@@ -109,13 +108,13 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.#settings = settings;
     this.options = { removal: settings.removal, retention: settings.retention, pull: settings.pull };
     this.#source = source;
-    this.#auth = auth;
     this.#local = new Local(source, this.#closing.signal);
     const clock = (this.#clock = ground.clock);
     const emitter = (this.#emitter = new Emitter<'image'>(ground));
     this.on = emitter.on;
     this.#gates = new Gates(clock);
-    this.#logins = new Logins(clock);
+    const logins = (this.#logins = new Logins(clock));
+    this.#requests = new Requests<A>({ source, settings, auth, logins });
     const retainer = new Retainer<A>({ ...settings.retention, delay: settings.removal.delay }, (one) =>
       source.normalise(one),
     );
@@ -186,17 +185,10 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   }
 
   async #lease<O>(reference: string, o: O, parse: (o: O) => AcquireSettings): Promise<ImageLease<A>> {
-    const { signal, timeout, policy, ...asked } = parse(o);
+    const { signal, timeout, ...asked } = parse(o);
     this.#closing.signal.throwIfAborted();
-    const name = this.#source.normalise(parseText(reference, 'reference'));
+    const request = this.#requests.of(reference, asked);
     signal?.throwIfAborted();
-    const key = requestKey(name, asked.platform);
-    const request: Request = {
-      ...asked,
-      ...{ key, name, reference, policy: policy ?? this.#policyOf(name) },
-      auth: asked.auth ?? this.#auth,
-      flightKey: flightKey(key, this.#scopeOf(name, asked)),
-    };
     if (this.#durable === undefined) return this.#take(request, signal, timeout);
     return this.#durable.lease(() => this.#take(request, signal, timeout), signal);
   }
@@ -366,17 +358,6 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       },
       warn: (subject, code, message) => this.#emitter.warn(subject, { code, message }),
     });
-  }
-
-  /** A reference without a version, or with the one that means "newest", is asked for again each time (IC-6). */
-  #policyOf(name: NormalisedReference): PullPolicy {
-    return name.latest && !this.#settings.policyStated ? 'always' : this.#settings.pull.policy;
-  }
-
-  /** Whose credentials: as the caller says, or of his provider; everybody else is one (IC-3). */
-  #scopeOf(name: NormalisedReference, { auth, authScope }: Pick<Request, 'auth' | 'authScope'>): string | number {
-    if (authScope !== undefined) return authScope;
-    return auth === undefined || auth === this.#auth ? name.host : this.#logins.numberOf(auth);
   }
 
   #flightDeck(): FlightDeck<A> {
