@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EmptyProject, codeBlocks, installPacked, typeCheck, typeSource } from './packed.js';
@@ -88,6 +89,13 @@ describe('the packed library in an empty project', () => {
     const sources = Object.fromEntries(blocks.map((code, i) => [`block-${i}.mts`, code]));
     // The client is not installed here: its types are none of ours.
     await typeCheck(project, { ...sources, 'client.d.ts': "declare module 'dockerode';\n" });
+  });
+
+  it('its types show nothing that is internal', async () => {
+    const types = project.files.filter((path) => path.endsWith('.d.ts'));
+    for (const path of types) {
+      expect(await readFile(join(project.directory, 'node_modules/handover', path), 'utf8')).not.toContain('@internal');
+    }
   });
 
   it('holds the build and its papers, and nothing else', () => {
