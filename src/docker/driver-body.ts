@@ -1,3 +1,4 @@
+import type { CreateOptions, PortBinding } from './create-options.js';
 import type { Labels } from './driver-labels.js';
 import type { DockerSpec } from './spec.js';
 
@@ -8,54 +9,65 @@ import type { DockerSpec } from './spec.js';
  * @param runnable - pins the leased content (DP-6)
  */
 export function createBody(spec: DockerSpec, runnable: string, labels: Labels): object {
-  const ports = Object.values(spec.ports ?? {});
   const ours: Json = {
     ...(spec.command === undefined ? {} : { Cmd: spec.command }),
     ...(spec.env === undefined ? {} : { Env: Object.entries(spec.env).map(([key, value]) => `${key}=${value}`) }),
-    ExposedPorts: Object.fromEntries(ports.map(({ container }) => [`${container}/tcp`, {}])),
-    HostConfig: {
-      RestartPolicy: { Name: 'no' },
-      PortBindings: bindingsOf(spec),
-    },
+    // An engine publishes only what is exposed as well.
+    ExposedPorts: Object.fromEntries(Object.keys(bindingsOf(spec)).map((port) => [port, {}])),
+    HostConfig: { RestartPolicy: { Name: 'no' }, PortBindings: bindingsOf(spec) },
   };
   return merge(merge(ours, spec.create ?? {}), { Image: runnable, Labels: labels });
 }
 
+/** A port of the host that the engine is asked for by number. */
+export interface FixedPort {
+  /** `8080/tcp`. */
+  readonly key: string;
+  /** The address it is bound on; `''` = all. */
+  readonly ip: string;
+}
+
 /**
- * The ports of the host that the engine is asked for by number, raw options included: `8080/tcp`. A range leaves the
- * choice to the engine, as no number and 0 do.
+ * The fixed ports of a spec, raw options included. A range leaves the choice to the engine, as no number and 0 do.
  */
-export function fixedPorts(spec: DockerSpec): readonly string[] {
-  const host = spec.create?.['HostConfig'] as { readonly PortBindings?: Json | null } | null | undefined;
-  const bindings = { ...bindingsOf(spec), ...host?.PortBindings };
-  const fixed = Object.entries(bindings).flatMap(([port, list]) => {
-    const protocol = port.split('/')[1] ?? 'tcp';
-    const numbers = (Array.isArray(list) ? list : []).map((binding) => (binding as Binding | null)?.HostPort ?? '');
-    return numbers.filter((text) => Number(text) > 0).map((text) => `${Number(text)}/${protocol}`);
+export function fixedPorts(spec: DockerSpec): readonly FixedPort[] {
+  return Object.entries(bindingsOf(spec)).flatMap(([port, bindings]) => {
+    const protocol = port.slice(port.indexOf('/'));
+    return bindings.flatMap(({ HostIp, HostPort }) => {
+      const number = Number(HostPort ?? '');
+      return number > 0 ? [{ key: `${number}${protocol}`, ip: HostIp ?? '' }] : [];
+    });
   });
-  return [...new Set(fixed)];
 }
 
-interface Binding {
-  readonly HostPort?: string;
+/** Whether only one of the two can be bound. */
+export function clash(a: FixedPort, b: FixedPort): boolean {
+  return a.key === b.key && (covers(a.ip, b.ip) || covers(b.ip, a.ip));
 }
 
-function bindingsOf({ ports = {} }: DockerSpec): Readonly<Record<string, readonly Binding[]>> {
-  const all = Object.values(ports);
-  return Object.fromEntries(
-    all.map(({ container, host }) => [`${container}/tcp`, [{ HostPort: host === undefined ? '' : `${host}` }]]),
+function covers(one: string, other: string): boolean {
+  if (one === '' || one === other) return true;
+  return other.includes(':') ? one === '::' : one === '0.0.0.0' && other !== '';
+}
+
+function bindingsOf({ ports = {}, create }: DockerSpec): Readonly<Record<string, readonly PortBinding[]>> {
+  const named = Object.values(ports).map(
+    ({ container, host }) => [`${container}/tcp`, [{ HostPort: host === undefined ? '' : `${host}` }]] as const,
   );
+  const raw = (create as CreateOptions | undefined)?.HostConfig?.PortBindings ?? {};
+  return merge(Object.fromEntries(named), raw) as Readonly<Record<string, readonly PortBinding[]>>;
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Objects key by key, `over` wins; anything else, lists too, as a whole. */
+/** Objects key by key, `over` wins; anything else, lists too, as a whole. `null` says nothing, as for the engine. */
 function merge(base: Json, over: Json): Json {
-  const merged = Object.entries(over).map(([key, value]) => {
+  const merged = Object.entries(over).flatMap(([key, value]) => {
     const below = base[key];
-    return [key, isPlain(below) && isPlain(value) ? merge(below, value) : value];
+    if (value === null || value === undefined) return [];
+    return [[key, isPlain(below) && isPlain(value) ? merge(below, value) : value] as const];
   });
-  return { ...base, ...(Object.fromEntries(merged) as Json) };
+  return { ...base, ...Object.fromEntries(merged) };
 }
 
 function isPlain(value: unknown): value is Json {

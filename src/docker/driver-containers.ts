@@ -4,67 +4,17 @@ import { type Clock, Deadline } from '../clock.js';
 import { HandoverError } from '../errors.js';
 import { backoff, type BackoffOptions } from '../internal/backoff.js';
 import { sleep } from '../internal/signals.js';
-import type { Labels } from './driver-labels.js';
+import {
+  type ContainerInfo,
+  infoOf,
+  type InspectBody,
+  type ListBody,
+  type ListedContainer,
+  listedOf,
+  type RestartPolicy,
+} from './container-info.js';
 import { isEngineFault } from './engine-fault.js';
-import type { Engine } from './engine.js';
-
-/** What is asked of the engine about one container. */
-export interface ContainerInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly imageId: string;
-  readonly status: string;
-  /** As the engine counts: paused and restarting ones are running. */
-  readonly running: boolean;
-  readonly paused: boolean;
-  readonly exitCode: number;
-  readonly oom: boolean;
-  /** Wall time of the engine, ms; `undefined` = never. */
-  readonly startedAt: number | undefined;
-  readonly finishedAt: number | undefined;
-  readonly labels: Labels;
-  readonly stopSignal: string | undefined;
-  readonly restartPolicy: RestartPolicy;
-  /** `8080/tcp` → where it is published. */
-  readonly ports: Readonly<Record<string, readonly PortBinding[] | null>>;
-}
-
-/** As the engine gives and takes it. */
-export interface RestartPolicy {
-  readonly Name: string;
-  readonly MaximumRetryCount?: number;
-}
-
-export interface PortBinding {
-  readonly HostIp: string;
-  readonly HostPort: string;
-}
-
-/** One container of a list. */
-export interface ListedContainer {
-  readonly id: string;
-  readonly imageId: string;
-  readonly status: string;
-  readonly labels: Labels;
-}
-
-interface InspectBody {
-  readonly Id: string;
-  readonly Name: string;
-  readonly Image: string;
-  readonly State: {
-    readonly Status: string;
-    readonly Running: boolean;
-    readonly Paused: boolean;
-    readonly ExitCode: number;
-    readonly OOMKilled: boolean;
-    readonly StartedAt: string;
-    readonly FinishedAt: string;
-  };
-  readonly Config: { readonly Labels?: Labels | null; readonly StopSignal?: string };
-  readonly HostConfig: { readonly RestartPolicy?: RestartPolicy };
-  readonly NetworkSettings?: { readonly Ports?: ContainerInfo['ports'] | null };
-}
+import type { Engine, EngineRequest } from './engine.js';
 
 /** A large container takes its time to be deleted from disk. */
 const REMOVE_MS = 120_000;
@@ -100,17 +50,36 @@ export class Containers {
   }
 
   /** All containers, in all states, that have every one of the labels (`key` or `key=value`). */
-  async list(label: readonly string[], call: Call): Promise<readonly ListedContainer[]> {
+  list(label: readonly string[], call: Call): Promise<readonly ListedContainer[]> {
+    return this.#list({ all: 1, filters: { label } }, call);
+  }
+
+  /** All containers that run, whoever made them. */
+  running(call: Call): Promise<readonly ListedContainer[]> {
+    return this.#list({}, call);
+  }
+
+  async #list(query: NonNullable<EngineRequest['query']>, call: Call): Promise<readonly ListedContainer[]> {
     const request = {
       operation: 'list containers',
       method: 'GET',
       path: '/containers/json',
-      query: { all: 1, filters: { label } },
+      query,
       accept: [200],
     } as const;
-    type Item = { readonly Id: string; readonly ImageID: string; readonly State: string; readonly Labels?: Labels };
-    const { body = [] } = await this.#again(call, () => this.engine.call<readonly Item[]>(request, call));
-    return body.map((c) => ({ id: c.Id, imageId: c.ImageID, status: c.State, labels: c.Labels ?? {} }));
+    const { body = [] } = await this.#again(call, () => this.engine.call<readonly ListBody[]>(request, call));
+    return body.map(listedOf);
+  }
+
+  /** By name or id. */
+  async hasNetwork(name: string, call: Call): Promise<boolean> {
+    const request = {
+      operation: `inspect network ${name}`,
+      method: 'GET',
+      path: `/networks/${encodeURIComponent(name)}`,
+      accept: [200, 404],
+    } as const;
+    return (await this.#again(call, () => this.engine.call(request, call))).status === 200;
   }
 
   /**
@@ -246,29 +215,4 @@ export class Containers {
       }
     }
   }
-}
-
-function infoOf({ Id, Name, Image, State, Config, HostConfig, NetworkSettings }: InspectBody): ContainerInfo {
-  return {
-    id: Id,
-    name: Name.replace(/^\//, ''),
-    imageId: Image,
-    status: State.Status,
-    running: State.Running,
-    paused: State.Paused,
-    exitCode: State.ExitCode,
-    oom: State.OOMKilled,
-    startedAt: timeOf(State.StartedAt),
-    finishedAt: timeOf(State.FinishedAt),
-    labels: Config.Labels ?? {},
-    stopSignal: Config.StopSignal,
-    restartPolicy: HostConfig.RestartPolicy ?? { Name: 'no' },
-    ports: NetworkSettings?.Ports ?? {},
-  };
-}
-
-/** The engine writes "never" as the year 1. */
-function timeOf(text: string): number | undefined {
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) || ms <= 0 ? undefined : ms;
 }

@@ -1,6 +1,7 @@
 import type { Call } from '../call.js';
 import { HandoverError } from '../errors.js';
-import type { ContainerInfo, Containers } from './driver-containers.js';
+import type { ContainerInfo } from './container-info.js';
+import type { Containers } from './driver-containers.js';
 import { ownedBy, uniqueName } from './driver-labels.js';
 import { isEngineFault } from './engine-fault.js';
 
@@ -43,8 +44,9 @@ export function nameTaken(name: string, holder: ContainerInfo | undefined, cause
   const owned = holder && ownedBy(holder.labels);
   const id = holder?.id.slice(0, 12) ?? 'unknown';
   const by = owned === undefined ? id : `${owned.allocId}/${owned.task}`;
+  const who = owned === undefined ? '' : ` of ${by}`;
   const advice = owned === undefined ? 'remove or rename it, or choose another name' : 'stop that one first';
-  return new HandoverError('ERR_NAME_TAKEN', `The name ${name} is held by container ${id} (${by}): ${advice}`, {
+  return new HandoverError('ERR_NAME_TAKEN', `The name ${name} is held by container ${id}${who}: ${advice}`, {
     details: { name, by },
     cause,
   });

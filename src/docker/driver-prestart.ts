@@ -1,16 +1,18 @@
 import type { Call } from '../call.js';
 import type { PrestartContext } from '../driver/driver.js';
 import type { UndoStack } from '../driver/undo-stack.js';
-import { HandoverError } from '../errors.js';
+import type { HandoverError } from '../errors.js';
 import type { ImageCoordinator } from '../image/coordinator.js';
 import type { ImageLease } from '../image/types.js';
 import { createBody } from './driver-body.js';
-import type { Containers, ListedContainer } from './driver-containers.js';
+import type { ListedContainer } from './container-info.js';
+import type { Containers } from './driver-containers.js';
 import { LABELS, labelsFor, ownedBy, uniqueName } from './driver-labels.js';
-import { nameTaken, refuseStranger } from './driver-name.js';
+import { nameTaken } from './driver-name.js';
 import { isEngineFault } from './engine-fault.js';
 import type { LateCreates } from './late-creates.js';
 import type { DockerSpec } from './spec.js';
+import { cannotPrepare, checkStart } from './start-checks.js';
 import type { DockerImage } from './types.js';
 
 /** What the driver needs of an {@link ImageCoordinator}. */
@@ -47,14 +49,13 @@ export class DockerPrestart {
   }
 
   async run(): Promise<Made> {
-    const { spec, signal } = this.ctx;
-    if (spec.name !== undefined) await refuseStranger(this.containers, spec.name, this.ctx);
+    await checkStart(this.containers, this.ctx);
     if (await this.late.take(this.#name)) {
       this.#unsure = true;
       this.undo.defer(() => this.#settle());
     }
     const made = (await this.#adopt()) ?? (await this.#make());
-    signal?.throwIfAborted();
+    this.ctx.signal?.throwIfAborted();
     return made;
   }
 
@@ -149,12 +150,8 @@ export class DockerPrestart {
   }
 
   #runsAlready(containerId: string): HandoverError {
-    const { owner } = this.ctx;
-    return new HandoverError(
-      'ERR_DRIVER',
-      `Cannot prepare ${owner}: its container ${containerId.slice(0, 12)} runs; recover it, or stop it, or use another alloc id`,
-      { details: { driver: 'docker', operation: 'prestart', owner, containerId } },
-    );
+    const why = `its container ${containerId.slice(0, 12)} runs; recover it, or stop it, or use another alloc id`;
+    return cannotPrepare(this.ctx.owner, why, { containerId });
   }
 }
 

@@ -10,7 +10,7 @@ import { Emitter } from '../events.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
 import { messageOf } from '../internal/message-of.js';
 import { abortable } from '../internal/signals.js';
-import { parseOptions, strictObject, text } from '../options.js';
+import { looseObject, parseOptions, strictObject, text } from '../options.js';
 import { Containers } from './driver-containers.js';
 import { DockerHandle, type DockerState, type HandleOptions } from './driver-handle.js';
 import { LABELS, ownedBy } from './driver-labels.js';
@@ -37,6 +37,9 @@ const schema = strictObject({
   images: v.custom<ImageLeases>(isObject, 'must be an ImageCoordinator'),
   name: v.optional(text, 'docker'),
 });
+
+/** A newer version may have put more into it. */
+const stateSchema = looseObject({ containerId: text, imageId: text, reference: v.string() });
 
 /**
  * Runs tasks as containers of a Docker engine (DP-8). Containers are found again by labels, created under a name that is
@@ -101,8 +104,8 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
    * Leases the image and creates the container.
    *
    * @throws HandoverError `ERR_PULL_FAILED`, `ERR_IMAGE_ABSENT`, `ERR_INVALID_REFERENCE` from the image; `ERR_NAME_TAKEN`
-   *   when a stranger holds the fixed name; `ERR_DRIVER` when the engine refuses, or a container of this very owner runs;
-   *   `ERR_INVALID_OPTION` for a bad spec
+   *   when a stranger holds the fixed name; `ERR_DRIVER` when a network is not there, a foreign container publishes a
+   *   fixed port, the engine refuses, or a container of this very owner runs; `ERR_INVALID_OPTION` for a bad spec
    */
   async prestart(ctx: PrestartContext<DockerSpec>): Promise<DockerPrepared> {
     ctx.signal?.throwIfAborted();
@@ -141,9 +144,13 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
 
   /**
    * Finds a container again and leases its image anew, without asking a registry; `undefined` = it is gone. One that this
-   * driver has a handle of already is that handle.
+   * driver has a handle of already is that handle. One that was prepared and never started is found too: `destroy()` of
+   * its handle removes it.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION` for what is no state of a handle of this driver
    */
   async recover(state: DockerState, o: Call & { readonly owner: string }): Promise<DockerHandle | undefined> {
+    parseOptions(stateSchema, state, 'state');
     return this.#recovering.run(o.owner, () => this.#recover(state, o), o.signal);
   }
 

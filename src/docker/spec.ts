@@ -1,9 +1,11 @@
 import * as v from 'valibot';
 import type { Opt } from '../call.js';
 import type { ExclusiveResource } from '../driver/driver.js';
+import { invalidOption } from '../errors.js';
 import type { PullPolicy } from '../image/types.js';
-import { looseObject, parseOptions, port, record, strictObject, text } from '../options.js';
-import { fixedPorts } from './driver-body.js';
+import { parseOptions, port, record, strictObject, text } from '../options.js';
+import { type CreateOptions, createOptions } from './create-options.js';
+import { clash, fixedPorts } from './driver-body.js';
 
 /** A port of a container. */
 export interface DockerPort {
@@ -16,7 +18,14 @@ export interface DockerPort {
   readonly host?: number | undefined;
 }
 
-/** What a container is made from. */
+/**
+ * What a container is made from.
+ *
+ * What can be known of a spec is checked by `parse()` and `prestart()`, before anything of a previous task is touched:
+ * fields and raw options, networks, names and ports that foreign containers hold. What only a start can tell is told by
+ * `ERR_START_FAILED`: a command or user that the image does not have, a device or address that the host does not have,
+ * and a host port that a program outside of this engine holds.
+ */
 export type DockerSpec = {
   /** A reference such as `registry:5000/app:v1`, `app@sha256:…`, or an image id. */
   readonly image: string;
@@ -26,7 +35,7 @@ export type DockerSpec = {
    * container keeps a unique name made of alloc id and task.
    */
   name: string;
-  /** Replaces the image's command. */
+  /** Replaces the image's command: a program and its arguments. */
   command: readonly string[];
   /** Added to the image's environment. Kept out of errors, events and stored state. */
   env: Readonly<Record<string, string>>;
@@ -35,9 +44,14 @@ export type DockerSpec = {
   /** By a name of your choice: services and checks name ports by it. */
   ports: Readonly<Record<string, DockerPort>>;
   /**
-   * The engine's own create options, as they are; where both say something, these win over the fields above, key by
-   * key. Labels are merged, and the ones the driver finds its containers by stay its own. Refused are `Image`, and in
-   * `HostConfig` a `RestartPolicy` other than `no` and `AutoRemove`: the life of the container is the driver's (DP-8).
+   * The engine's own create options, for what has no field above: `{ HostConfig: { Binds: ['data:/data'] } }`. Keys of
+   * it and of its `HostConfig` that no engine knows are refused, since an engine ignores them; what the keys hold is
+   * the engine's to check at the prestart. `null` says nothing.
+   *
+   * Refused is what would say a thing twice: `Cmd` beside `command`, `Env` beside `env`, another binding of a port whose
+   * `host` is given. Labels are merged, and the ones the driver finds its containers by stay its own. Refused too are
+   * `Image`, and in `HostConfig` a `RestartPolicy` other than `no` and `AutoRemove`: the life of the container is the
+   * driver's (DP-8).
    */
   create: Readonly<Record<string, unknown>>;
 }>;
@@ -59,51 +73,62 @@ const name = v.pipe(
   ),
 );
 
-const variable = v.pipe(text, v.regex(/^[^=\0]+$/, 'must not contain "="'));
-
-/** What would take the container's life out of the driver's hands, and the leased content away (DP-6, DP-8). */
-const create = v.pipe(
-  looseObject({
-    HostConfig: v.nullish(
-      looseObject({
-        RestartPolicy: v.nullish(
-          looseObject({
-            Name: v.nullish(
-              v.picklist(['', 'no'], 'must be no, or left out: an engine that starts it again undoes its stop (DP-8)'),
-            ),
-          }),
-        ),
-        AutoRemove: v.nullish(
-          v.literal(false, 'must be left out: how the container ended would be gone with it (DP-8)'),
-        ),
-      }),
-    ),
-  }),
-  v.check((raw) => !('Image' in raw), 'must not set Image: the driver creates from the leased `image` (DP-6)'),
+/** A program is given text up to the first NUL only, or it is not started at all. */
+const cString = v.pipe(v.string('must be text'), v.regex(/^[^\0]*$/, 'must not contain NUL'));
+const variable = v.pipe(text, v.regex(/^[^=\0]+$/, 'must contain neither "=" nor NUL'));
+const command = v.pipe(
+  v.array(cString),
+  v.check(([program = '']) => program !== '', 'must begin with a program; leave it out for the command of the image'),
 );
 
 const schema = strictObject({
   image: text,
   name: v.optional(name),
-  command: v.optional(v.array(v.string('must be text'))),
-  env: v.optional(record(variable, v.string('must be text'))),
+  command: v.optional(command),
+  env: v.optional(record(variable, cString)),
   pull: v.optional(
     v.picklist(['if-absent', 'always', 'never', 'if-stale'], 'must be one of if-absent, always, never, if-stale'),
   ),
   ports: v.optional(ports),
-  create: v.optional(create),
+  create: v.optional(createOptions),
 });
 
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the field */
 export function parseSpec(input: unknown): DockerSpec {
-  return parseOptions(schema, input);
+  const spec: DockerSpec = parseOptions(schema, input);
+  const twice = saidTwice(spec);
+  if (twice !== undefined) throw invalidOption(twice.path, twice.problem);
+  return spec;
+}
+
+function saidTwice(spec: DockerSpec): { readonly path: string; readonly problem: string } | undefined {
+  const { Cmd, Env, HostConfig } = (spec.create ?? {}) as CreateOptions;
+  if (spec.command !== undefined && !isNothing(Cmd)) return { path: 'create.Cmd', problem: again('command') };
+  if (spec.env !== undefined && !isNothing(Env)) return { path: 'create.Env', problem: again('env') };
+  for (const [name, { container, host }] of Object.entries(spec.ports ?? {})) {
+    const key = `${container}/tcp`;
+    if (host === undefined || isNothing(HostConfig?.PortBindings?.[key])) continue;
+    return { path: `create.HostConfig.PortBindings.${key}`, problem: again(`ports.${name}.host`) };
+  }
+  const fixed = fixedPorts(spec);
+  const taken = fixed.find((one, i) => fixed.slice(0, i).some((other) => clash(one, other)));
+  if (taken === undefined) return undefined;
+  return { path: 'ports', problem: `asks for port ${taken.key} of the host twice; only one can have it` };
+}
+
+function isNothing(value: unknown): boolean {
+  return value === undefined || value === null;
+}
+
+function again(field: string): string {
+  return `says again what \`${field}\` says; leave one of them out`;
 }
 
 /** What only one container at a time can hold, both not before its start (DP-7). */
 export function exclusiveOf(spec: DockerSpec): readonly ExclusiveResource[] {
   const held = { scope: 'host', needed: 'start' } as const;
   return [
-    ...fixedPorts(spec).map((key) => ({ kind: 'port', key, ...held }) as const),
+    ...[...new Set(fixedPorts(spec).map(({ key }) => key))].map((key) => ({ kind: 'port', key, ...held }) as const),
     ...(spec.name === undefined ? [] : [{ kind: 'name', key: spec.name, ...held } as const]),
   ];
 }

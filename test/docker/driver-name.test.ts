@@ -37,6 +37,8 @@ it('S46 a stranger that has the name is told before anything is made', async () 
   const error = await failure(b.driver.prestart(b.ask('a', named)));
   const by = stranger.id.slice(0, 12);
   expect(error).toMatchObject({ code: 'ERR_NAME_TAKEN', details: { name: 'web', by } });
+  const advice = 'remove or rename it, or choose another name';
+  expect(error.message).toBe(`The name web is held by container ${by}: ${advice}`);
   expect([b.engine.containers, b.leases.held]).toEqual([[stranger], new Set()]);
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { DockerDriver, dockerImages } from 'handover/docker';
 import { bench, failure } from './driver-bench.js';
 
 const LIST = 'GET /containers/json?all=1&filters={"label":["handover.alloc=a","handover.task=web"]}';
@@ -96,6 +97,26 @@ describe('the engine calls of a task that goes well', () => {
     });
   });
 
+  it.each([
+    { create: { HostConfig: null, Env: null, ExposedPorts: null }, why: 'null says nothing' },
+    { create: { HostConfig: { PortBindings: null } }, why: 'null says nothing' },
+    { create: { HostConfig: { PortBindings: { '80/tcp': null } } }, why: 'null says nothing' },
+    { create: {}, why: 'nothing says nothing' },
+  ])('G-2 $create drops no port and no variable: $why', async ({ create }) => {
+    const b = await bench();
+    const spec = { ports: { http: { container: 80, host: 8080 } }, env: { A: '1' }, create };
+    const handle = await b.driver.start(await b.driver.prestart(b.ask('a', spec)), {});
+    expect(handle.endpoints).toEqual({ http: { address: '127.0.0.1', port: 8080 } });
+    expect(b.engine.containers[0]?.body).toMatchObject({ Env: ['A=1'], ExposedPorts: { '80/tcp': {} } });
+  });
+
+  it('DP-7 a port that only the raw options publish is exposed, or the engine would not publish it', async () => {
+    const b = await bench();
+    const create = { HostConfig: { PortBindings: { '53/udp': [{ HostPort: '5353' }] } } };
+    await b.driver.start(await b.driver.prestart(b.ask('a', { create })), {});
+    expect(b.engine.containers[0]?.ports).toEqual(new Map([['53/udp', 5353]]));
+  });
+
   it('endpoints tell where each port is published', async () => {
     const b = await bench();
     const spec = { ports: { http: { container: 8080, host: 8081 }, admin: { container: 9000 } } };
@@ -107,6 +128,29 @@ describe('the engine calls of a task that goes well', () => {
     const recovered = await b.again().recover(handle.state, { owner: 'a/web' });
     expect(recovered?.endpoints).toEqual(handle.endpoints);
   });
+});
+
+it('G-2 the constructor names the option at fault', async () => {
+  const { docker, leases: images } = await bench();
+  const refused: readonly [object, string][] = [
+    [null as never, '(options)'],
+    [[], '(options)'],
+    [{ images }, 'docker'],
+    [{ docker: {}, images }, 'docker'],
+    [{ docker, images: null }, 'images'],
+    [{ docker, images: {} }, 'images'],
+    [{ docker, images, nmae: 'x' }, 'nmae'],
+  ];
+  for (const [options, path] of refused) {
+    expect(() => new DockerDriver(options as never)).toThrow(expect.objectContaining({ details: { path } }));
+  }
+  expect(new DockerDriver({ docker, images, name: 'edge' }).name).toBe('edge');
+});
+
+it.each([null, undefined, 5, [], {}, { modem: null }])('G-2 dockerImages(%j) is refused', (docker) => {
+  expect(() => dockerImages(docker as never)).toThrow(
+    expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining('docker') as string }),
+  );
 });
 
 describe('recover', () => {
@@ -134,6 +178,31 @@ describe('recover', () => {
     await handle.destroy();
     expect(await b.driver.recover(handle.state, { owner: 'a/web' })).toBeUndefined();
   });
+
+  it('DP-1 what was prepared and never started is listed as such, and can be removed without a registry', async () => {
+    const b = await bench();
+    await b.driver.prestart(b.ask('a'));
+    b.leases.held.clear();
+    const driver = b.again();
+    const [left] = await driver.list({});
+    expect(left).toMatchObject({ allocId: 'a', task: 'web', started: false });
+    const before = b.engine.calls.length;
+    const handle = await driver.recover(left!.state, { owner: 'a/web' });
+    await handle!.destroy();
+    expect(b.engine.calls.slice(before).some((call) => call.includes('/images/create'))).toBe(false);
+    expect([b.engine.containers, b.leases.held]).toEqual([[], new Set()]);
+  });
+
+  it.each([null, {}, [], { containerId: '', imageId: 'x', reference: 'x' }, { containerId: 'x', imageId: 'x' }])(
+    'G-2 %j is no state of a handle',
+    async (state) => {
+      const b = await bench();
+      const error = await failure(b.driver.recover(state as never, { owner: 'a/web' }));
+      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+      expect(error.message).toMatch(/^Option state/);
+      expect(b.calls()).toEqual([]);
+    },
+  );
 
   it('DP-8 one that is gone is undefined', async () => {
     const b = await bench();

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { DockerDriver } from 'handover/docker';
 import { bench } from './driver-bench.js';
 
 const driver = async () => (await bench()).driver;
@@ -18,7 +17,42 @@ it.each([
   [{ image: 'a', ports: { http: { container: 0 } } }, 'ports.http.container'],
   [{ image: 'a', ports: { http: { container: 80, host: 65_536 } } }, 'ports.http.host'],
   [{ image: 'a', ports: { a: { container: 80 }, b: { container: 80 } } }, 'ports'],
-  [{ image: 'a', create: { Image: 'b' } }, 'create'],
+  [{ image: 'a', ports: { a: { container: 80, host: 8080 }, b: { container: 81, host: 8080 } } }, 'ports'],
+  [{ image: 'a', ports: [] }, 'ports'],
+  [{ image: 'a', command: [] }, 'command'],
+  [{ image: 'a', command: [''] }, 'command'],
+  [{ image: 'a', command: ['run', 'a\0b'] }, 'command.1'],
+  [{ image: 'a', env: [] }, 'env'],
+  [{ image: 'a', env: { A: 'b\0c' } }, 'env.A'],
+  [{ image: 'a', env: { 'A\0': 'b' } }, 'env.A\0'],
+  [{ image: 'a', create: [] }, 'create'],
+  [{ image: 'a', create: null }, 'create'],
+  [{ image: 'a', create: { Image: 'b' } }, 'create.Image'],
+  [{ image: 'a', create: { image: 'b' } }, 'create.image'],
+  [{ image: 'a', create: { Bogus: 1 } }, 'create.Bogus'],
+  [{ image: 'a', create: { name: 'web' } }, 'create.name'],
+  [{ image: 'a', create: { hostconfig: { AutoRemove: true } } }, 'create.hostconfig'],
+  [{ image: 'a', create: { HostConfig: [] } }, 'create.HostConfig'],
+  [{ image: 'a', create: { HostConfig: { Bogus: 1 } } }, 'create.HostConfig.Bogus'],
+  [
+    { image: 'a', create: { HostConfig: { RestartPolicy: { name: 'always' } } } },
+    'create.HostConfig.RestartPolicy.name',
+  ],
+  [{ image: 'a', create: { HostConfig: { PortBindings: { '80': [] } } } }, 'create.HostConfig.PortBindings.80'],
+  [
+    { image: 'a', create: { HostConfig: { PortBindings: { '80/tcp': [{ HostPort: 8080 }] } } } },
+    'create.HostConfig.PortBindings.80/tcp.0.HostPort',
+  ],
+  [{ image: 'a', command: ['run'], create: { Cmd: ['walk'] } }, 'create.Cmd'],
+  [{ image: 'a', env: {}, create: { Env: ['A=1'] } }, 'create.Env'],
+  [
+    {
+      image: 'a',
+      ports: { a: { container: 80, host: 8080 } },
+      create: { HostConfig: { PortBindings: { '80/tcp': [{ HostPort: '9080' }] } } },
+    },
+    'create.HostConfig.PortBindings.80/tcp',
+  ],
   [
     { image: 'a', create: { HostConfig: { RestartPolicy: { Name: 'always' } } } },
     'create.HostConfig.RestartPolicy.Name',
@@ -44,7 +78,7 @@ it('DP-7 host ports of the raw options are exclusive too, as the engine will bin
   const d = await driver();
   const spec = d.parse({
     image: 'app',
-    ports: { http: { container: 80, host: 8080 }, admin: { container: 81, host: 8081 } },
+    ports: { http: { container: 80, host: 8080 }, admin: { container: 81 } },
     create: {
       HostConfig: {
         PortBindings: {
@@ -54,13 +88,36 @@ it('DP-7 host ports of the raw options are exclusive too, as the engine will bin
             { HostIp: '::1', HostPort: '53' },
           ],
           '82/tcp': [{ HostPort: '' }, { HostPort: '0' }, { HostPort: '7000-7010' }, {}],
-          '83': [{ HostPort: '9083' }],
+          '83/tcp': [{ HostIp: '127.0.0.1', HostPort: '9083' }],
           '84/tcp': null,
         },
       },
     },
   });
-  expect(d.exclusive(spec).map(({ key }) => key)).toEqual(['9083/tcp', '8080/tcp', '9081/tcp', '53/udp']);
+  expect(d.exclusive(spec).map(({ key }) => key)).toEqual(['8080/tcp', '9081/tcp', '53/udp', '9083/tcp']);
+});
+
+it.each([
+  { one: '', other: '127.0.0.1', refused: true },
+  { one: '10.0.0.1', other: '10.0.0.1', refused: true },
+  { one: '0.0.0.0', other: '127.0.0.1', refused: true },
+  { one: '::', other: '::1', refused: true },
+  { one: '10.0.0.1', other: '10.0.0.2', refused: false },
+  { one: '0.0.0.0', other: '::1', refused: false },
+  { one: '::', other: '127.0.0.1', refused: false },
+  { one: '0.0.0.0', other: '::', refused: false },
+])('DP-7 one host port on "$one" and on "$other": refused=$refused', async ({ one, other, refused }) => {
+  const d = await driver();
+  const at = (HostIp: string) => [{ HostIp, HostPort: '8080' }];
+  for (const [a, b] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    const create = { HostConfig: { PortBindings: { '80/tcp': at(a), '81/tcp': at(b) } } };
+    const parse = () => d.parse({ image: 'a', create });
+    if (refused) expect(parse).toThrow(expect.objectContaining({ details: { path: 'ports' } }));
+    else expect(parse()).toMatchObject({ create });
+  }
 });
 
 it.each([
@@ -70,17 +127,4 @@ it.each([
   { HostConfig: { RestartPolicy: { Name: '' } } },
 ])('raw options that leave its life to the driver are taken as they are: %j', async (create) => {
   expect((await driver()).parse({ image: 'a', create })).toEqual({ image: 'a', create });
-});
-
-it('G-2 the constructor names the option at fault', async () => {
-  const { docker, leases: images } = await bench();
-  const refused: readonly [object, string][] = [
-    [{ images }, 'docker'],
-    [{ docker, images: {} }, 'images'],
-    [{ docker, images, nmae: 'x' }, 'nmae'],
-  ];
-  for (const [options, path] of refused) {
-    expect(() => new DockerDriver(options as never)).toThrow(expect.objectContaining({ details: { path } }));
-  }
-  expect(new DockerDriver({ docker, images, name: 'edge' }).name).toBe('edge');
 });

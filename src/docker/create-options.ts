@@ -1,0 +1,77 @@
+import * as v from 'valibot';
+import { looseObject, record, strictObject } from '../options.js';
+
+/** Where a port of a container is asked to be published. */
+export interface PortBinding {
+  readonly HostIp?: string | null | undefined;
+  /** A number, a range, or nothing for one that the engine picks. */
+  readonly HostPort?: string | null | undefined;
+}
+
+/** The raw create options that the driver itself looks at. */
+export interface CreateOptions {
+  readonly Cmd?: unknown;
+  readonly Env?: unknown;
+  readonly HostConfig?: {
+    readonly NetworkMode?: string | null | undefined;
+    readonly PortBindings?: Readonly<Record<string, readonly PortBinding[] | null | undefined>> | null | undefined;
+  } | null;
+  readonly NetworkingConfig?: { readonly EndpointsConfig?: Readonly<Record<string, unknown>> | null } | null;
+}
+
+/**
+ * The keys of `POST /containers/create` up to API 1.52. Engines ignore a key that they do not know, and read one that
+ * is written in other case (`hostconfig`, `image`) as if it were theirs: neither may pass here.
+ */
+const KEYS = [
+  ...['ArgsEscaped', 'AttachStderr', 'AttachStdin', 'AttachStdout', 'Cmd', 'Domainname', 'Entrypoint', 'Env'],
+  ...['ExposedPorts', 'Healthcheck', 'Hostname', 'Labels', 'MacAddress', 'NetworkDisabled', 'OnBuild', 'OpenStdin'],
+  ...['Shell', 'StdinOnce', 'StopSignal', 'StopTimeout', 'Tty', 'User', 'Volumes', 'WorkingDir'],
+];
+const HOST_KEYS = [
+  ...['Annotations', 'Binds', 'BlkioDeviceReadBps', 'BlkioDeviceReadIOps', 'BlkioDeviceWriteBps'],
+  ...['BlkioDeviceWriteIOps', 'BlkioWeight', 'BlkioWeightDevice', 'CapAdd', 'CapDrop', 'Cgroup', 'CgroupParent'],
+  ...['CgroupnsMode', 'ConsoleSize', 'ContainerIDFile', 'CpuCount', 'CpuPercent', 'CpuPeriod', 'CpuQuota'],
+  ...['CpuRealtimePeriod', 'CpuRealtimeRuntime', 'CpuShares', 'CpusetCpus', 'CpusetMems', 'DeviceCgroupRules'],
+  ...['DeviceRequests', 'Devices', 'Dns', 'DnsOptions', 'DnsSearch', 'ExtraHosts', 'GroupAdd', 'IOMaximumBandwidth'],
+  ...['IOMaximumIOps', 'Init', 'IpcMode', 'Isolation', 'KernelMemory', 'KernelMemoryTCP', 'Links', 'LogConfig'],
+  ...['MaskedPaths', 'Memory', 'MemoryReservation', 'MemorySwap', 'MemorySwappiness', 'Mounts', 'NanoCpus'],
+  ...['OomKillDisable', 'OomScoreAdj', 'PidMode', 'PidsLimit', 'Privileged', 'PublishAllPorts', 'ReadonlyPaths'],
+  ...['ReadonlyRootfs', 'Runtime', 'SecurityOpt', 'ShmSize', 'StorageOpt', 'Sysctls', 'Tmpfs', 'UTSMode', 'Ulimits'],
+  ...['UsernsMode', 'VolumeDriver', 'VolumesFrom'],
+];
+
+/** What these hold is the engine's to check, which it does when it creates. */
+function unchecked(keys: readonly string[]): Readonly<Record<string, v.OptionalSchema<v.UnknownSchema, undefined>>> {
+  return Object.fromEntries(keys.map((key) => [key, v.optional(v.unknown())]));
+}
+
+const word = v.nullish(v.string('must be text'));
+const published = v.pipe(
+  v.string(),
+  v.regex(/^\d+(-\d+)?\/(tcp|udp|sctp)$/, 'must be a port with its protocol, such as 80/tcp'),
+);
+const bindings = v.array(looseObject({ HostIp: word, HostPort: word }), 'must be an array of { HostIp, HostPort }');
+
+const restartPolicy = strictObject({
+  Name: v.nullish(
+    v.picklist(['', 'no'], 'must be no, or left out: an engine that starts it again undoes its stop (DP-8)'),
+  ),
+  MaximumRetryCount: v.optional(v.unknown()),
+});
+
+const hostConfig = strictObject({
+  ...unchecked(HOST_KEYS),
+  AutoRemove: v.nullish(v.literal(false, 'must be left out: how the container ended would be gone with it (DP-8)')),
+  NetworkMode: word,
+  PortBindings: v.nullish(record(published, v.nullish(bindings))),
+  RestartPolicy: v.nullish(restartPolicy),
+});
+
+/** Raw create options, without what would take the container's life or its content out of the driver's hands. */
+export const createOptions = strictObject({
+  ...unchecked(KEYS),
+  HostConfig: v.nullish(hostConfig),
+  Image: v.optional(v.never('must be left out: the driver creates from the leased `image` (DP-6)')),
+  NetworkingConfig: v.nullish(looseObject({ EndpointsConfig: v.nullish(record(v.string(), v.unknown())) })),
+});
