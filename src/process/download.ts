@@ -17,6 +17,8 @@ export interface DownloadOrder {
   readonly partials: Partials;
   /** The largest file that is taken, bytes. */
   readonly maxBytes: number;
+  /** Value of the `Authorization` header. */
+  readonly authorization: string | undefined;
   readonly wall: () => number;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: (progress: Omit<Progress, 'attempt'>) => void;
@@ -89,8 +91,8 @@ class Download {
     accept: GetOptions['accept'],
     use: (answer: Answer) => Promise<T>,
   ): Promise<T> {
-    const { url, wall, signal } = this.order;
-    return httpGet(url, { headers, accept, wall, signal }, use);
+    const { url, authorization, wall, signal } = this.order;
+    return httpGet(url, { headers, authorization, accept, wall, signal }, use);
   }
 
   async #takeWhole({ body, headers }: Answer): Promise<void> {

@@ -2,8 +2,9 @@ import { resolve } from 'node:path';
 import type { Call, Opt } from '../call.js';
 import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
-import type { ArtifactSource, NormalisedReference, Progress } from '../image/types.js';
+import type { ArtifactSource, Credentials, NormalisedReference, Progress } from '../image/types.js';
 import { parseOptions, path, strictObject, wholeNumber } from '../options.js';
+import { authorizationOf } from './authorization.js';
 import { download } from './download.js';
 import { parseFileReference } from './file-reference.js';
 import { type FileArtifact, FileStore } from './file-store.js';
@@ -21,12 +22,16 @@ export type HttpFilesOptions = {
 
 const OPTIONS = strictObject({ directory: path, maxBytes: wholeNumber(Number.MAX_SAFE_INTEGER, 1) });
 
-type FetchCall = Call & { readonly onProgress: (progress: Omit<Progress, 'attempt'>) => void };
+type FetchCall = Call &
+  Opt<{ credentials: Credentials }> & { readonly onProgress: (progress: Omit<Progress, 'attempt'>) => void };
 
 /**
  * Files from HTTP(S) origins as content for an {@link ImageCoordinator} (IC-24): a reference is a URL, with
  * `#sha256=<64 hex digits>` to pin and check the content. A URL without it floats: what is there is used until the
  * policy asks again. The URL, its query included, shows up in events and errors: put no secret in it.
+ *
+ * Credentials are sent as `Authorization`: a name with its password as `Basic`, an identity token as `Bearer`, and what is
+ * encoded as it is; to the origin of the URL only, never on to where that redirects.
  *
  * Files are kept by their content and appear in one step, checked. They are read-only, and whoever runs them links or
  * copies them first, so that a removal here harms nobody: `users()` is always empty.
@@ -71,14 +76,15 @@ class HttpFiles implements ArtifactSource<FileArtifact> {
     return this.store.find(referenceOrId);
   }
 
-  async fetch(reference: string, { signal, onProgress }: FetchCall): Promise<void> {
+  async fetch(reference: string, { signal, credentials, onProgress }: FetchCall): Promise<void> {
     signal?.throwIfAborted();
     const parsed = parseFileReference(reference);
     const { url } = parsed;
     if (url === undefined) throw notFetchable(reference);
+    const authorization = authorizationOf(credentials);
     const { store, partials, maxBytes, wall } = this;
     try {
-      await download({ reference: parsed, url, store, partials, maxBytes, wall, signal, onProgress });
+      await download({ reference: parsed, url, store, partials, maxBytes, authorization, wall, signal, onProgress });
     } catch (error) {
       signal?.throwIfAborted();
       throw toPullError(parsed.key, error);

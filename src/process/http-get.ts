@@ -20,6 +20,8 @@ const STATUS: Readonly<Record<number, Pick<Failure, 'reason' | 'retryable'>>> = 
 /** How to ask, and what for. */
 export interface GetOptions {
   readonly headers: OutgoingHttpHeaders;
+  /** Value of the `Authorization` header; sent to the origin of the URL only. */
+  readonly authorization: string | undefined;
   /** The statuses whose answers are wanted. */
   readonly accept: readonly number[];
   /** Wall time now, ms: what a `Retry-After` in seconds counts from. */
@@ -35,14 +37,18 @@ export interface GetOptions {
  */
 export async function httpGet<T>(url: URL, o: GetOptions, use: (answer: Answer) => Promise<T>): Promise<T> {
   let at = url;
+  let { authorization } = o;
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-    const outcome = await exchange(at, o.headers, o.signal, async (answer) => {
+    const headers = authorization === undefined ? o.headers : { ...o.headers, authorization };
+    const outcome = await exchange(at, headers, o.signal, async (answer) => {
       if (o.accept.includes(answer.status)) return { value: await use(answer) };
       const target = redirectTarget(answer, at);
       if (target === undefined) throw new Refused(refusal(answer, at, o.wall()));
       return { target };
     });
     if ('value' in outcome) return outcome.value;
+    // Another origin gets no credentials, nor does whoever it sends us back to.
+    if (outcome.target.origin !== at.origin) authorization = undefined;
     at = outcome.target;
   }
   throw new Refused({ reason: 'unknown', retryable: false, problem: `more than ${MAX_REDIRECTS} redirects` });

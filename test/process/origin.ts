@@ -48,6 +48,11 @@ export class Origin {
     return this.url(path);
   }
 
+  /** What a path answers now, to be wrapped. */
+  answerOf(path: string): Answer {
+    return this.#answers.get(path)!;
+  }
+
   content(path: string, content: string | Buffer): string {
     return this.on(path, (_, response) =>
       response.writeHead(200, { 'content-length': Buffer.byteLength(content) }).end(content),
