@@ -1,7 +1,9 @@
 /* The parts of the documentation that are made from the very tables that the code runs. */
+import { readFileSync } from 'node:fs';
 import { ALLOC_TABLE, isTerminal } from '../../src/alloc/states.js';
 import type { AllocState } from '../../src/alloc/types.js';
 import { ORDER_GATES } from '../../src/replace/plan.js';
+import { optionTables } from './options.js';
 
 const VERDICTS = {
   default: '**default**',
@@ -41,10 +43,18 @@ export function orderGateTable(): string {
   ].join('\n');
 }
 
+/** The script that docs/deploying.md explains, as it can be run. */
+function deployScript(): string {
+  const script = readFileSync(new URL('../../examples/deploy/deploy.ts', import.meta.url), 'utf8');
+  return `\`\`\`ts\n${script}\`\`\``;
+}
+
 /** Marked places in the documentation → what stands there. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
   lifecycle: lifecycleDiagram,
   'order-gate': orderGateTable,
+  options: optionTables,
+  'deploy-script': deployScript,
 };
 
 /** The page with every marked place brought up to date. */

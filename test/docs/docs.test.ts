@@ -9,7 +9,7 @@ const PAGES = [
 ];
 
 describe.each(PAGES)('%s', (name) => {
-  it('AL-1, AL-6 its generated parts are those of the tables (npm run docs)', async () => {
+  it('AL-1, AL-6 its generated parts are those of the tables (npm run docs)', { timeout: 60_000 }, async () => {
     const page = await readFile(new URL(name, ROOT), 'utf8');
     expect(fill(page)).toBe(page);
   });
