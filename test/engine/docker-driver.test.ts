@@ -121,6 +121,41 @@ engineSuite('DockerDriver on a real engine', (real) => {
     await a.destroy();
   });
 
+  it('S49 a network that is not there, and a port that a foreign container holds, are told at the prestart', async () => {
+    const { driver } = driverOn(real.docker);
+    const network = uniqueName('network');
+    const refused = driver.prestart(ask({ image, create: { HostConfig: { NetworkMode: network } } }));
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_DRIVER', details: { operation: 'prestart', network } });
+    const host = await freePort();
+    const foreign = await real.docker.createContainer({
+      Image: (await driver.prestart(ask({ image }, network))).imageId,
+      ExposedPorts: { '8080/tcp': {} },
+      HostConfig: { PortBindings: { '8080/tcp': [{ HostIp: '127.0.0.1', HostPort: `${host}` }] } },
+      Labels: { 'handover.image': image },
+    });
+    onTestFinished(() => foreign.remove({ force: true }) as Promise<void>);
+    await foreign.start();
+    const taken = driver.prestart(ask({ image, ports: { http: { container: 8080, host } } }));
+    await expect(taken).rejects.toMatchObject({ details: { port: `${host}/tcp`, by: foreign.id.slice(0, 12) } });
+    const [left] = (await driver.list({})).filter(({ allocId }) => allocId === network);
+    expect(left).toMatchObject({ started: false });
+    await (await driver.recover(left!.state, { owner: `${network}/web` }))!.destroy();
+  });
+
+  it('DP-7 ports of the raw options are published, and null there says nothing', async () => {
+    const [host, udp] = [await freePort(), await freePort()];
+    const handle = await start(real.docker, {
+      ports: { http: { container: 8080, host } },
+      create: { HostConfig: { PortBindings: { '53/udp': [{ HostPort: `${udp}` }], '8080/tcp': null }, Memory: null } },
+    });
+    expect(handle.endpoints).toEqual({ http: { address: '127.0.0.1', port: host } });
+    const { NetworkSettings } = await real.docker.getContainer(handle.state.containerId).inspect();
+    expect(NetworkSettings.Ports['53/udp']?.[0]).toMatchObject({ HostPort: `${udp}` });
+    await handle.kill({});
+    await handle.wait({});
+    await handle.destroy();
+  });
+
   it('S49 a command that is not there fails the start; discard clears it away', async () => {
     const { driver } = driverOn(real.docker);
     const prepared = await driver.prestart(ask({ image, command: ['/bin/nope'] }));

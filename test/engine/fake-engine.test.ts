@@ -49,6 +49,12 @@ async function transcript(docker: Docker, image: string, runId: string): Promise
     await step('start what is not there', () => docker.getContainer(`${prefix}-no`).start());
     await step('kill what is not there', () => docker.getContainer(`${prefix}-no`).kill({ signal: 'SIGTERM' }));
     await step('remove what is not there', () => docker.getContainer(`${prefix}-no`).remove());
+    await step('inspect a network that is not there', () => docker.getNetwork('no-such-network').inspect());
+    await step('create in a network that is not there, and start', async () => {
+      const lost = { ...HostConfig, NetworkMode: 'no-such-network' };
+      const c = await docker.createContainer({ name: `${prefix}-lost`, Image: image, HostConfig: lost, Labels });
+      await c.start().finally(() => c.remove());
+    });
     await step('kill what does not run', () => one.kill({ signal: 'SIGTERM' }));
     await step('wait for what does not run', async () => code(await one.wait()));
     await step('start', () => one.start().then(state));
@@ -57,6 +63,10 @@ async function transcript(docker: Docker, image: string, runId: string): Promise
     await step('remove what runs', () => one.remove());
     await step('update', () => one.update({ RestartPolicy: { Name: 'always' } }).then(state));
     await step('update back', () => one.update({ RestartPolicy: { Name: 'no' } }).then(state));
+    await step('kill with what is no signal', () => one.kill({ signal: 'SIGFOO' }));
+    const before = one.wait({ condition: 'next-exit' });
+    await step('restart', () => one.restart({ t: 0 }).then(state));
+    await step('the exit that a restart brings', async () => typeof code(await before));
     await step('pause', () => one.pause().then(state));
     await step('unpause', () => one.unpause().then(state));
     await step('list by label', async () => {
