@@ -106,9 +106,16 @@ describe('open, with what was only prepared', () => {
     const before = w.alloc('a', {}, { version });
     await before.prestart();
     await before.detach();
-    const tasks = [{ name: 'web', driver: w.host.driver(), spec: { version: 'a' } }];
-    const a = await AllocLifecycle.open({ id: 'a', tasks }, w.env);
-    return { ...w, a };
+    const driver = w.host.driver();
+    const prestart = driver.prestart.bind(driver);
+    const hashes: string[] = [];
+    driver.prestart = (ctx) => {
+      hashes.push(ctx.specHash);
+      return prestart(ctx);
+    };
+    const [listed] = await driver.list({});
+    const a = await AllocLifecycle.open({ id: 'a', tasks: [{ name: 'web', driver, spec: { version: 'a' } }] }, w.env);
+    return { ...w, a, hashes, listed };
   };
 
   it.each(['a', 'another'])('DP-2 ST-2: shown, and removed by discard(): spec %s', async (version) => {
@@ -118,6 +125,8 @@ describe('open, with what was only prepared', () => {
     await w.a.discard();
     expect([w.a.state, w.host.remains(), w.clock.pending]).toEqual(['discarded', [], 0]);
     expect(w.host.calls.filter((call) => call.startsWith('start'))).toEqual([]);
+    // Taken over as what it is, so that nothing is made in its place.
+    expect(w.hashes).toEqual([w.listed?.specHash]);
   });
 
   it('ST-2: removed by stop() as well', async () => {
