@@ -54,14 +54,6 @@ async function push(
 }
 
 /** Gives what one tag means in the registry a second tag. */
-async function tagInRegistry({ registry }: RealEngine, name: string, from: string, to: string): Promise<void> {
-  const type = 'application/vnd.docker.distribution.manifest.v2+json';
-  const manifests = `http://127.0.0.1:${registry.port}/v2/${name}/manifests`;
-  const manifest = await globalThis.fetch(`${manifests}/${from}`, { headers: { accept: type } });
-  const put = { method: 'PUT', headers: { 'content-type': type }, body: await manifest.text() };
-  expect((await globalThis.fetch(`${manifests}/${to}`, put)).status).toBe(201);
-}
-
 engineSuite('dockerImages on a real engine: failures of pulls', (engine) => {
   const ref = (name: string, tag = 'v1'): string => `127.0.0.1:${engine.registry.port}/${name}:${tag}`;
 
@@ -212,7 +204,7 @@ engineSuite('dockerImages on a real engine: what is there', (engine) => {
 
   it('S27 two tags of one image: removing the first untags, removing the second removes; then both are absent', async () => {
     const { name } = await push(engine, { tag: 'a' });
-    await tagInRegistry(engine, name, 'a', 'b');
+    await engine.tagInRegistry(name, 'a', 'b');
     const first = await fetch(engine, ref(name, 'a'));
     expect((await fetch(engine, ref(name, 'b'))).id).toBe(first.id);
     expect(await source.remove(ref(name, 'a'), {})).toBe('untagged');
@@ -274,7 +266,7 @@ engineSuite('dockerImages on a real engine: conformance', (engine) => {
     missing: () => `${host}/nowhere/to-be-found:v1`,
     alias: async (reference, name) => {
       const [repository = ''] = reference.slice(host.length + 1).split(':');
-      await tagInRegistry(engine, repository, 'v1', name);
+      await engine.tagInRegistry(repository, 'v1', name);
       return `${host}/${repository}:${name}`;
     },
     hanging: async () => {

@@ -60,6 +60,13 @@ export async function pushImage(parts: Parts, spec: ImageSpec): Promise<BuiltIma
   return { name, tag, id: config.digest, digest: manifest.digest, bytes: sum([...layers, config]) };
 }
 
+/** Makes a tag mean in the registry what another one means. */
+export async function tagInRegistry(port: number, name: string, from: string, to: string): Promise<void> {
+  const manifests = `http://127.0.0.1:${port}/v2/${name}/manifests`;
+  const manifest = await fetch(`${manifests}/${from}`, { headers: { accept: SCHEMA } });
+  await send(`${manifests}/${to}`, 'PUT', Buffer.from(await manifest.arrayBuffer()), SCHEMA);
+}
+
 const sum = (blobs: readonly Blob[]): number => blobs.reduce((total, { size }) => total + size, 0);
 
 function configuration(runId: string, spec: ImageSpec, layers: readonly Layer[]): object {

@@ -26,7 +26,7 @@ import { randomBytes } from 'node:crypto';
 import Docker from 'dockerode';
 import { describe, inject, it, onTestFinished } from 'vitest';
 import { EngineProxy } from './engine-proxy.js';
-import { pushImage, type BuiltImage, type ImageSpec } from './images.js';
+import { pushImage, tagInRegistry, type BuiltImage, type ImageSpec } from './images.js';
 import { RUN_LABEL, type Parts } from './parts.js';
 import { LOGIN } from './registry.js';
 import { RegistryProxy, type RegistryFaults } from './registry-proxy.js';
@@ -50,6 +50,8 @@ export interface RealEngine {
   readonly runId: string;
   /** Makes an image of the test app, in the registry. */
   pushImage(spec: ImageSpec): Promise<BuiltImage>;
+  /** Makes a tag mean in the registry what another one of the repository means. */
+  tagInRegistry(name: string, from: string, to: string): Promise<void>;
   /** A proxy in front of the registry, closed when the test has finished. */
   registryProxy(faults?: RegistryFaults): Promise<RegistryProxy>;
   /** A proxy in front of the engine, closed when the test has finished. */
@@ -84,6 +86,7 @@ export function requireEngine(): RealEngine {
     ...{ docker, socketPath, registry: { port: registry.port }, app: { path: app.path }, runId },
     guarded: { port: guarded.port, login: LOGIN },
     pushImage: (spec) => pushImage(parts, spec),
+    tagInRegistry: (name, from, to) => tagInRegistry(registry.port, name, from, to),
     async registryProxy(faults) {
       const proxy = await RegistryProxy.start(registry.port, faults);
       onTestFinished(() => proxy.close());
