@@ -6,7 +6,7 @@ import type { Call, Opt } from '../call.js';
 import type { Clock } from '../clock.js';
 import type { ExclusiveResource, ListedTask, PrestartContext, TaskDriver } from '../driver/driver.js';
 import { prestartOnce } from '../driver/prestart-once.js';
-import { UndoStack } from '../driver/undo-stack.js';
+import { Undos } from '../driver/undos.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
@@ -59,9 +59,7 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
   readonly #directory: string;
   readonly #artifacts: ArtifactLeases | undefined;
   readonly #clock: Clock;
-  readonly #warnings: Emitter<never>;
-  /** By owner: undoes that could not be confirmed. They come before its next prestart, which makes the same things (DP-1). */
-  readonly #unfinished = new Map<string, UndoStack>();
+  readonly #undos: Undos;
   /** By owner: whoever recovers a task of this very process gets the handle that learns of its exit. */
   readonly #handles = new Map<string, ProcessHandle>();
 
@@ -78,7 +76,7 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     this.#artifacts = artifacts;
     const ground = resolveEnv(env);
     this.#clock = ground.clock;
-    this.#warnings = new Emitter(ground);
+    this.#undos = new Undos(new Emitter(ground));
     prestartOnce(this);
   }
 
@@ -105,16 +103,10 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     ctx.signal?.throwIfAborted();
     const spec = parseSpec(ctx.spec);
     const folder = new TaskFolder(this.#directory, ctx.allocId, ctx.task);
-    const undo = this.#unfinished.get(ctx.owner) ?? new UndoStack();
-    await undo[Symbol.asyncDispose]();
-    this.#unfinished.delete(ctx.owner);
-    try {
+    return this.#undos.guard(ctx, async (undo) => {
       const record = await prepare({ driver: this.name, artifacts: this.#artifacts, folder, spec, ctx, undo });
       return new PreparedProcess(folder, record, spec, undo.move());
-    } catch (error) {
-      await this.#undo(undo, ctx.owner);
-      throw error;
-    }
+    });
   }
 
   /**
@@ -167,17 +159,6 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
       const { allocId, task, specHash, run } = record;
       return [{ allocId, task, specHash, state: stateOf(folder, record), started: run?.process !== undefined }];
     });
-  }
-
-  /** The error that led here is the one to be told, not what goes wrong with the undoing of it. */
-  async #undo(undo: UndoStack, owner: string): Promise<void> {
-    try {
-      await undo[Symbol.asyncDispose]();
-    } catch (error) {
-      this.#unfinished.set(owner, undo);
-      const message = `Could not undo all of the preparation of ${owner}; it is tried again with its next one: ${messageOf(error)}`;
-      this.#warnings.warn(owner, { code: 'undo-failed', message });
-    }
   }
 
   /** The intent is on disk first: should this process be killed before the start is on record, it is found by the mark (DP-2). */
