@@ -46,7 +46,7 @@ describe('IC-13 the distribution grammar', () => {
     [`localhost:5000/a@${SHA}`, `localhost:5000/a@${SHA}`, 'localhost:5000/a'],
     [`${HEX}:v1`, `docker.io/library/${HEX}:v1`, HEX],
     [`a@sha512:${HEX}${HEX}`, `docker.io/library/a@sha512:${HEX}${HEX}`, 'a'],
-  ])('%s → %s (%s)', (text, key, familiar) => {
+  ])('S5 %s → %s (%s)', (text, key, familiar) => {
     expect(normaliseReference(text).key).toBe(key);
     expect(familiarName(parseReference(text))).toBe(familiar);
     expect(normaliseReference(key).key).toBe(key);

@@ -110,6 +110,24 @@ describe('leases and shared pulls', () => {
     await expect(good).resolves.toMatchObject({ imageId: 'sha256:a' });
   });
 
+  it('case C8 a stream that breaks: all who wait reject, nothing is left in the air, the next call asks anew', async () => {
+    const { images, source, clock } = fixture({ pull: { attempts: 1 } });
+    const held = source.hold('fetch redis:7');
+    const all = ['a', 'b', 'c'].map((owner) => images.acquire('redis:7', { owner }));
+    const { onProgress } = await held.reached;
+    onProgress({ phase: 'downloading', bytes: { done: 1 } });
+    onProgress({ phase: 'downloading', bytes: { done: 2 } });
+    held.fail(Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }));
+    for (const end of await Promise.allSettled(all)) {
+      expect(end).toMatchObject({ reason: { retryable: true, details: { reason: 'unknown', attempts: 1 } } });
+    }
+    expect(images.snapshot()).toEqual([]);
+    images.retryNow('redis:7');
+    await expect(images.acquire('redis:7', { owner: 'a' })).resolves.toBeDefined();
+    expect(source.count('fetch redis:7')).toBe(2);
+    expect(clock.pending).toBe(0);
+  });
+
   it('S12 a source that throws at once rejects the callers, and the next pull works', async () => {
     const { images, source } = fixture();
     const fetch = source.fetch.bind(source);
@@ -212,6 +230,32 @@ describe('leaving', () => {
     });
     held.go();
     await expect(patient).resolves.toBeDefined();
+  });
+
+  it('case C10 called off is not done: the reason of the signal, no lease, also if it lands all the same', async () => {
+    const { images, source } = fixture();
+    const held = source.hold('fetch redis:7');
+    const leave = new AbortController();
+    const reason = new Error('the update was cancelled');
+    const asked = images.acquire('redis:7', { owner: 'a', signal: leave.signal });
+    await held.reached;
+    leave.abort(reason);
+    held.go();
+    await expect(asked).rejects.toBe(reason);
+    await tick();
+    expect(images.explain('redis:7')).toMatchObject({ state: 'idle', holders: [] });
+  });
+
+  it('case C61 a thousand acquires by one signal leave no listener on it, however they end', async () => {
+    const { images, clock } = fixture({ pull: { attempts: 1 } });
+    const { signal } = new AbortController();
+    const all = Array.from({ length: 1_000 }, (_, i) =>
+      images.acquire(i % 2 === 0 ? 'redis:7' : 'nope:1', { owner: `o${i}`, signal, timeout: '1m' }),
+    );
+    const ends = await clock.until(Promise.allSettled(all));
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(500);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+    expect(clock.pending).toBe(0);
   });
 
   it('G-4 an aborted signal is refused before any call, with its own reason', async () => {

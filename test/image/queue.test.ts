@@ -24,7 +24,7 @@ describe('queue', () => {
     await Promise.all([all[0], all[2], all[3], all[4]]);
   });
 
-  it('IC-7 an aborted waiter leaves the queue; what is present goes by it', async () => {
+  it('IC-7 case C62 an aborted waiter leaves the queue; what is present goes by it', async () => {
     const { images, source } = fixture({ pull: { concurrency: 1 } });
     const held = source.hold('fetch redis:7');
     const first = images.acquire('redis:7', { owner: 'a' });
@@ -58,7 +58,7 @@ describe('queue', () => {
     expect(source.calls.filter((call) => call.startsWith('fetch'))).toEqual(['fetch a:1', 'fetch c:1', 'fetch b:1']);
   });
 
-  it('IC-7 a fetch that ignores its abort holds its slot for abortGrace, then it is given away with a warning', async () => {
+  it('IC-7 case C63 a fetch that ignores its abort holds its slot for abortGrace, then it is given away with a warning', async () => {
     const { images, source, clock, told } = fixture({ pull: { concurrency: 1, linger: 0 } });
     source.hold('fetch redis:7');
     const leave = new AbortController();

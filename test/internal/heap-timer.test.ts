@@ -125,7 +125,7 @@ it('IC-15 an alarm that throws keeps no other from its ring', () => {
   expect([fired, timers.size]).toEqual([['second'], 0]);
 });
 
-it('G-5 its timer does not keep the process alive; never is never', () => {
+it('G-5 case C64 its timer does not keep the process alive; never is never', () => {
   const asked: unknown[] = [];
   const timers = new HeapTimer({
     now: () => 0,
