@@ -1,8 +1,10 @@
 import type { Readable } from 'node:stream';
+import * as v from 'valibot';
 import type { Call, Opt } from '../call.js';
 import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
 import type { ArtifactSource, Credentials, NormalisedReference, Progress, PullError } from '../image/types.js';
+import { parseOptions, strictObject, text } from '../options.js';
 import { registryAuth } from './auth/registry-auth.js';
 import { Engine, type EngineRequest } from './engine.js';
 import { isEngineFault } from './engine-fault.js';
@@ -13,6 +15,8 @@ import { classifyPull, pullError } from './pull-errors.js';
 import { PullProgress } from './pull-progress.js';
 import { type DockerReference, familiarName, isImageId, normaliseReference, parseReference } from './reference.js';
 import type { DockerImage, DockerLike } from './types.js';
+
+const OPTIONS = strictObject({ id: v.optional(text, 'docker') });
 
 /** Deleting the layers of a large image from a slow disk takes minutes. */
 const REMOVE_DEADLINE_MS = 5 * 60_000;
@@ -35,17 +39,21 @@ class StreamedError extends Error {
  *
  * @param docker - the client, such as `new Docker()` of dockerode 4 or 5; its own timeouts do not apply
  * @param env - `clock` is used
- * @throws HandoverError `ERR_INVALID_OPTION` for something that is no client
+ * @param o.id - keeps the records of several engines apart that share a state store; the same in every run. Default
+ *   `docker`
+ * @throws HandoverError `ERR_INVALID_OPTION` for something that is no client, or no id
  */
-export function dockerImages(docker: DockerLike, env?: Env): ArtifactSource<DockerImage> {
-  return new DockerImages(new Engine(docker, resolveEnv(env).clock));
+export function dockerImages(docker: DockerLike, env?: Env, o: Opt<{ id: string }> = {}): ArtifactSource<DockerImage> {
+  const { id } = parseOptions(OPTIONS, o);
+  return new DockerImages(new Engine(docker, resolveEnv(env).clock), id);
 }
 
 class DockerImages implements ArtifactSource<DockerImage> {
-  readonly id = 'docker';
+  readonly id: string;
   readonly #engine: Engine;
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, id: string) {
+    this.id = id;
     this.#engine = engine;
   }
 

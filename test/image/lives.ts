@@ -27,7 +27,8 @@ export interface Life {
 export class Lives {
   readonly clock = new FakeClock();
   readonly source = new ScriptedSource();
-  readonly store: StateStore;
+  /** Of the next life. */
+  store: StateStore;
   readonly #settings: Settings;
 
   constructor(settings: Settings = {}, store: StateStore = memoryStore()) {

@@ -13,7 +13,7 @@ const DAY = 24 * 3_600_000;
 
 const pick = <T>(...values: readonly T[]) => fc.constantFrom(...values);
 const act = <T extends string, R extends object>(type: T, more: { [K in keyof R]: fc.Arbitrary<R[K]> }) =>
-  fc.record({ type: fc.constant(type), ...more } as never) as fc.Arbitrary<{ type: T } & R>;
+  fc.record({ type: fc.constant(type), ...more }) as unknown as fc.Arbitrary<{ type: T } & R>;
 
 const step = fc.record({
   wait: pick(0, 0, 1, 5, 20, 100, 1_000, 6_000),
