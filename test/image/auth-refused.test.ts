@@ -1,0 +1,86 @@
+import { type AuthProvider } from 'handover';
+import { describe, expect, it, vi } from 'vitest';
+import { fixture, MINUTE } from './fixture.js';
+import { ann, answers, bob, failure, guard, sent } from './logins.js';
+
+describe('IC-10 refused', () => {
+  it('S17 case C12 without a provider: one attempt', async () => {
+    const all = fixture();
+    guard(all, 'bob');
+    expect(await failure(all.images.acquire('redis:7', { owner: 'a' }))).toMatchObject({
+      retryable: false,
+      details: { reason: 'unauthorized', attempts: 1 },
+    });
+    expect(all.source.count('fetch redis:7')).toBe(1);
+  });
+
+  it.each([
+    { name: 'the same', second: { ...ann } },
+    { name: 'none', second: undefined },
+  ])('S17 case C12 $name given when asked once more: one attempt', async ({ second }) => {
+    const auth = answers(ann, second);
+    const all = fixture({ auth });
+    guard(all, 'bob');
+    expect(await failure(all.images.acquire('redis:7', { owner: 'a' }))).toMatchObject({
+      retryable: false,
+      details: { reason: 'unauthorized', attempts: 1 },
+    });
+    expect(auth.mock.calls.map(([, { refused }]) => refused)).toEqual([false, true]);
+    expect(all.source.count('fetch redis:7')).toBe(1);
+    expect(all.clock.pending).toBe(0);
+  });
+
+  it('S17 case C12 something new that is refused too: two attempts, and no more', async () => {
+    const auth = answers(ann, { ...ann, password: 'other' }, bob);
+    const all = fixture({ auth });
+    guard(all, 'bob');
+    const error = await failure(all.images.acquire('redis:7', { owner: 'a' }));
+    expect(error).toMatchObject({ retryable: false, details: { reason: 'unauthorized', attempts: 2 } });
+    expect(error.message).toContain('after 2 attempts');
+    expect(auth).toHaveBeenCalledTimes(2);
+  });
+
+  it.each([
+    { name: 'other credentials', first: ann },
+    { name: 'credentials after none', first: undefined },
+  ])('S17 $name that are good: the content comes at once', async ({ first }) => {
+    const all = fixture({ auth: answers(first, bob), pull: { attempts: 1 } });
+    guard(all, 'bob');
+    const seen = sent(all);
+    await expect(all.images.acquire('redis:7', { owner: 'a' })).resolves.toMatchObject({ imageId: 'sha256:a' });
+    expect(seen).toEqual([first, bob]);
+    expect(all.clock.now()).toBe(0);
+  });
+
+  it('IC-14 what was kept and refused is forgotten; what came instead is kept', async () => {
+    const all = fixture();
+    const expiresAt = all.clock.wall() + MINUTE;
+    const auth = answers({ ...ann, expiresAt }, { ...bob, expiresAt });
+    guard(all, 'bob');
+    const seen = sent(all);
+    await all.images.acquire('redis:7', { owner: 'a', auth });
+    await all.images.acquire('redis:8', { owner: 'a', auth });
+    expect(seen).toEqual([ann, bob, bob]);
+    expect(auth).toHaveBeenCalledTimes(2);
+  });
+
+  it('S17 a provider that fails when asked once more fails the attempt by its own words', async () => {
+    const auth = vi.fn<AuthProvider>(async (_host, { refused }) => {
+      if (refused) throw new Error('s3cret');
+      return ann;
+    });
+    const all = fixture({ auth, pull: { attempts: 2 } });
+    guard(all, 'bob');
+    const error = await failure(all.clock.until(all.images.acquire('redis:7', { owner: 'a' })));
+    expect(error).toMatchObject({ retryable: true, details: { reason: 'unauthorized', attempts: 2 } });
+    expect(error.message).toContain('the credential provider failed');
+  });
+
+  it('IC-12 the second try is an attempt of its own in the progress', async () => {
+    const all = fixture({ auth: answers(ann, bob) });
+    guard(all, 'bob');
+    const attempts = new Set<number>();
+    await all.images.acquire('redis:7', { owner: 'a', onProgress: ({ attempt }) => attempts.add(attempt) });
+    expect([...attempts]).toEqual([1, 2]);
+  });
+});
