@@ -77,7 +77,7 @@ export function resolveEnv(env: Env = {}): Ground {
   parseOptions(ENV, env, 'env');
   requireMethods('env.clock', env.clock, ['now', 'wall', 'timer', 'random']);
   requireMethods('env.store', env.store, ['batch', 'list']);
-  requireMethods('env.registrar', env.registrar, ['register', 'deregister'], ['confirms', 'drained']);
+  requireMethods('env.registrar', env.registrar, ['register', 'deregister'], ['confirms']);
   return {
     clock: env.clock ?? systemClock,
     onEvent: env.onEvent ?? (() => undefined),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AllocLifecycle, NextAllocWatcher, PrevAllocWatcher, memoryFeed } from 'handover';
+import { AllocLifecycle, type AllocSettings, NextAllocWatcher, PrevAllocWatcher, memoryFeed } from 'handover';
 import { SERVED, outcomeOf, world } from './world.js';
 
 describe('options', () => {
@@ -39,6 +39,39 @@ describe('options', () => {
     expect(a.status()).toMatchObject({ reached: 'none', terminal: false, health: 'none', registered: [], wait: null });
     expect(a.status().stopBudget).toBe(w.alloc('b').status().stopBudget);
     expect(JSON.parse(JSON.stringify(a))).toEqual(JSON.parse(JSON.stringify(a.status())));
+  });
+});
+
+describe('AL-9 options', () => {
+  const make = (health: unknown): (() => AllocLifecycle) => {
+    const w = world();
+    return () => w.alloc('a', { health } as AllocSettings);
+  };
+
+  it.each([
+    { health: { checks: [{ name: 'up', type: 'custom' }] }, path: 'health.checks.0', why: 'no function' },
+    { health: { checks: [{ name: 'up', type: 'ping' }] }, path: 'health.checks.0.type', why: 'no such type' },
+    { health: { checks: [{ name: 'up', type: 'http', port: 'http' }] }, path: 'health.checks.0.path', why: 'no path' },
+    {
+      health: { checks: [{ name: 'up', type: 'http', port: 'http', path: 'health' }] },
+      path: 'health.checks.0.path',
+      why: 'no slash',
+    },
+    {
+      health: { checks: [{ name: 'up', type: 'tcp', port: 'http', interval: 0 }] },
+      path: 'health.checks.0.interval',
+      why: 'no pause',
+    },
+    {
+      health: { checks: ['up', 'up'].map((name) => ({ name, type: 'tcp', port: 'http' })) },
+      path: 'health.checks.1.name',
+      why: 'the same name twice',
+    },
+    { health: { minHealthyTime: '10' }, path: 'health.minHealthyTime', why: 'no unit' },
+    { health: { minHealthyTime: '10m' }, path: 'health.healthyDeadline', why: 'shorter than the window' },
+    { health: { minHealthy: 1 }, path: 'health.minHealthy', why: 'unknown' },
+  ])('G-2 $path is refused: $why', ({ health, path }) => {
+    expect(make(health)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path } }));
   });
 });
 
