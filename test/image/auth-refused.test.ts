@@ -64,6 +64,15 @@ describe('IC-10 refused', () => {
     expect(auth).toHaveBeenCalledTimes(2);
   });
 
+  it('IC-14 what was kept and refused is forgotten even if nothing came instead: the next pull asks anew', async () => {
+    const all = fixture();
+    const auth = answers({ ...ann, expiresAt: all.clock.wall() + MINUTE }, undefined, bob);
+    guard(all, 'bob');
+    await failure(all.images.acquire('redis:7', { owner: 'a', auth }));
+    await expect(all.images.acquire('redis:7', { owner: 'a', auth })).resolves.toBeDefined();
+    expect(auth.mock.calls.map(([, { refused }]) => refused)).toEqual([false, true, false]);
+  });
+
   it('S17 a provider that fails when asked once more fails the attempt by its own words', async () => {
     const auth = vi.fn<AuthProvider>(async (_host, { refused }) => {
       if (refused) throw new Error('s3cret');
