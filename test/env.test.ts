@@ -39,7 +39,7 @@ describe('resolveEnv', () => {
     [{ registrar: { register: () => Promise.resolve() } }, 'env.registrar', 'has no method deregister()'],
     [{ registrar: 'consul' }, 'env.registrar', 'has no method register()'],
     [{ registrar: null }, 'env.registrar', 'has no method register()'],
-    [{ registrar: new Lacking({ drained: 1 }) }, 'env.registrar.drained', 'must be a function'],
+    [{ registrar: new Lacking({ confirms: 1 }) }, 'env.registrar.confirms', 'must be a function'],
     [{ store: { list: () => Promise.resolve([]) } }, 'env.store', 'has no method batch()'],
     [{ store: null }, 'env.store', 'has no method batch()'],
     [{ onEvent: {} }, 'env.onEvent', 'must be a function'],
