@@ -2,13 +2,12 @@ import fc from 'fast-check';
 import type { PullPolicy } from 'handover';
 import { expect, it } from 'vitest';
 import { DurableWorld } from './durable-world.js';
+import { explore, TIMEOUT } from './explore.js';
 import type { Behaviour } from './image-world.js';
 
 const NAMES = ['app:1', 'app:2', 'lib:1', 'own:1'];
 const IDS = ['sha256:a', 'sha256:b', 'sha256:c'];
 const OWNERS = ['x', 'y', 'z'];
-const BUDGET = Number(process.env['HANDOVER_MODEL_MS'] ?? 20_000);
-const SEED = Number(process.env['HANDOVER_MODEL_SEED'] ?? Date.now() % 1_000_000);
 const DAY = 24 * 3_600_000;
 
 const pick = <T>(...values: readonly T[]) => fc.constantFrom(...values);
@@ -163,20 +162,18 @@ function ignore(work: Promise<unknown>): void {
   work.catch(() => undefined);
 }
 
-it('IC-21 whenever processes die, no lease of a live owner is broken, nothing foreign deleted, nothing left behind', async () => {
-  let runs = 0;
-  await fc.assert(
-    fc.asyncProperty(scenario, async (given) => {
-      runs += 1;
+it(
+  'IC-21 whenever processes die, no lease of a live owner is broken, nothing foreign deleted, nothing left behind',
+  async () => {
+    const property = fc.asyncProperty(scenario, async (given) => {
       const run = new Run(given);
       for (const { wait, act: one } of given.steps) {
         await run.do(one);
         await run.world.lives.clock.advance(wait);
       }
       await run.finish();
-    }),
-    { seed: SEED, numRuns: 1_000_000, plugins: [fc.interruptAfterTimeLimit(BUDGET)] },
-  );
-  process.stdout.write(`image-durable: ${runs} runs, seed ${SEED}\n`);
-  expect(runs).toBeGreaterThan(10);
-});
+    });
+    expect(await explore('image-durable', property)).toBeGreaterThan(10);
+  },
+  TIMEOUT,
+);

@@ -1,6 +1,7 @@
-import type { Call, ImageCoordinator, ImageLease } from 'handover';
+import type { Call, ImageCoordinator, ImageLease, PrefetchLease, RetentionOptions } from 'handover';
 import type { FakeClock } from 'handover/testing';
 import { pullError, ScriptedSource, type Step } from '../image/scripted-source.js';
+import { RetentionWatch } from './retention-watch.js';
 
 /** How one call of the source behaves. */
 export interface Behaviour {
@@ -36,16 +37,19 @@ export class ImageWorld {
   readonly #given: ImageLease[] = [];
   readonly #behaviours: readonly Behaviour[];
   readonly #clock: FakeClock;
+  readonly #retention: RetentionWatch;
   #next = 0;
   /** Unset once it closes: a call that it had to leave behind is nobody's fault any more. */
   images: ImageCoordinator | undefined;
 
-  constructor(clock: FakeClock, behaviours: readonly Behaviour[]) {
+  constructor(clock: FakeClock, behaviours: readonly Behaviour[], retention: RetentionOptions) {
+    this.#retention = new RetentionWatch(this, clock, retention);
     this.#clock = clock;
     this.#behaviours = behaviours;
     this.#guardFetch();
     this.#guardRemove();
     this.source.before = (step) => this.#delay(step);
+    this.#watchLooks();
   }
 
   /** A stranger gives a name to content. */
@@ -74,15 +78,47 @@ export class ImageWorld {
     for (const [name, target] of this.source.names) if (target === id) this.#namedBy.set(name, 'unclear');
     this.source.wipe(id);
     this.#goneBy.set(id, 'stranger');
+    this.#retention.wiped();
   }
 
   /** A lease was given. */
   took(lease: ImageLease): void {
+    const claimed = [...this.leases].filter((other) => other.owner === lease.owner && other.imageId === lease.imageId);
+    if (!('renew' in lease)) for (const other of claimed) if ('renew' in other) this.leases.delete(other);
     this.leases.add(lease);
     this.#given.push(lease);
+    this.#retention.used(lease.imageId);
     if (this.source.artifact(lease.imageId) === undefined && this.#goneBy.get(lease.imageId) !== 'stranger') {
       this.broken.push(`a lease on ${lease.imageId}, which we deleted`);
     }
+  }
+
+  /** A lease was let go. */
+  letGo(lease: ImageLease): void {
+    if (this.leases.delete(lease) && !this.#ended(lease)) this.#retention.used(lease.imageId);
+  }
+
+  /** The lease is renewed, or says that it has ended. */
+  renewed(lease: PrefetchLease, renew: () => void): void {
+    const ended = this.#ended(lease);
+    try {
+      renew();
+      this.#retention.used(lease.imageId, this.#endOf(lease));
+      if (ended) this.broken.push(`a lease on ${lease.imageId} was renewed after its end`);
+    } catch (error) {
+      if (!ended) this.broken.push(`a lease on ${lease.imageId} was not renewed: ${String(error)}`);
+    }
+  }
+
+  #ended(lease: ImageLease): boolean {
+    return 'renew' in lease && this.#endOf(lease) <= this.#clock.now();
+  }
+
+  /** When a lease ends by itself, in the clock's `now()`. */
+  #endOf(lease: ImageLease): number {
+    if (!('renew' in lease)) return 0;
+    // Wall times are too big for fractions of a millisecond.
+    return (lease as PrefetchLease).expiresAt - this.#clock.wall() + this.#clock.now() - 0.01;
   }
 
   #named(name: string): 'us' | 'stranger' | 'unclear' | undefined {
@@ -113,6 +149,7 @@ export class ImageWorld {
           (this.#fetching.get(name) ?? []).filter((other) => other !== mine),
         );
         for (const [touched, target] of this.source.names) {
+          this.#retention.fetched(target);
           if (before.get(touched) === target && !this.#leftover(touched, name)) continue;
           if (this.#named(touched) === undefined) this.#namedBy.set(touched, 'us');
           else if (this.#named(touched) === 'stranger') this.#namedBy.set(touched, 'unclear');
@@ -128,9 +165,20 @@ export class ImageWorld {
     return digest.includes('@') && this.source.names.get(digest) === id && tags.every(([name]) => name === fetched);
   }
 
+  #watchLooks(): void {
+    const find = this.source.find.bind(this.source);
+    this.source.find = async (name, call) => {
+      const found = await find(name, call);
+      if (name === found?.id) this.#retention.saw(found);
+      return found;
+    };
+  }
+
   #guardRemove(): void {
     const remove = this.source.remove.bind(this.source);
     this.source.remove = (name, call) => {
+      const wanted = this.source.names.get(name);
+      if (wanted !== undefined && this.images !== undefined) this.#retention.judge(wanted, this.images.snapshot());
       this.#untagging.set(name, { id: this.source.names.get(name), leases: this.#given.length });
       return remove(name, call);
     };
@@ -158,7 +206,8 @@ export class ImageWorld {
   }
 
   #judge(name: string, id: string, images: ImageCoordinator): void {
-    if ([...this.leases].some(({ imageId }) => imageId === id)) this.broken.push(`${name} taken from held ${id}`);
+    if ([...this.leases].some((lease) => lease.imageId === id && !this.#ended(lease)))
+      this.broken.push(`${name} taken from held ${id}`);
     if (this.#named(name) === 'stranger') this.broken.push(`${name} was a stranger's`);
     if (images.explain(id).state !== 'removing') this.broken.push(`${name} taken away outside a removal of ${id}`);
     if ((this.source.usersOf.get(id) ?? []).length > 0) this.broken.push(`${id} was in use`);

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { noSuchTag, refusedStart } from '../alloc/world.js';
+import { explore, TIMEOUT } from './explore.js';
 import { type Command, ReplaceWorld, type Scenario } from './replace-world.js';
-
-const BUDGET = Number(process.env['HANDOVER_MODEL_MS'] ?? 20_000);
-const SEED = Number(process.env['HANDOVER_MODEL_SEED'] ?? Date.now() % 1_000_000);
 
 /** Times that meet: the check runs every second, windows and delays are whole seconds. */
 const moment = fc.oneof(
@@ -48,12 +46,8 @@ it(
       const outcome = `${one.order} ${world.result?.outcome ?? 'none'}`;
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     });
-    await fc.assert(runs, { seed: SEED, numRuns: 1_000_000, plugins: [fc.interruptAfterTimeLimit(BUDGET)] });
-    const count = [...outcomes.values()].reduce((sum, n) => sum + n, 0);
-    process.stdout.write(
-      `replace model: ${count} runs, seed ${SEED}: ${JSON.stringify(Object.fromEntries(outcomes))}\n`,
-    );
-    expect(count).toBeGreaterThan(20);
+    const about = (): string => `: ${JSON.stringify(Object.fromEntries(outcomes))}`;
+    expect(await explore('replace model', runs, about)).toBeGreaterThan(20);
   },
-  BUDGET + 120_000,
+  TIMEOUT,
 );

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Manner } from '../shutdown/scripted-target.js';
 import { Stage, type StageScript } from '../shutdown/stage.js';
+import { explore, TIMEOUT } from './explore.js';
 
 const ms = fc.integer({ min: 0, max: 12_000 });
 const manner: fc.Arbitrary<Manner> = fc.oneof(
@@ -149,14 +150,21 @@ async function checkRest({ stage, report }: Played): Promise<void> {
   expect(clock.pending, 'G-4 no timer is left').toBe(0);
 }
 
-it('SS-1 to SS-12 whatever the target, the registry, the hooks and the callers do', async () => {
-  await fc.assert(
-    fc.asyncProperty(script, options, fc.array(command, { maxLength: 4 }), async (what, o, commands) => {
-      const played = await play(what, o, commands);
-      checkSignals(played, commands);
-      checkEnd(played, commands);
-      await checkRest(played);
-    }),
-    { numRuns: Number(process.env['HANDOVER_RUNS'] ?? 2_000) },
-  );
-});
+it(
+  'SS-1 to SS-12 whatever the target, the registry, the hooks and the callers do',
+  async () => {
+    const property = fc.asyncProperty(
+      script,
+      options,
+      fc.array(command, { maxLength: 4 }),
+      async (what, o, commands) => {
+        const played = await play(what, o, commands);
+        checkSignals(played, commands);
+        checkEnd(played, commands);
+        await checkRest(played);
+      },
+    );
+    expect(await explore('shutdown model', property)).toBeGreaterThan(20);
+  },
+  TIMEOUT,
+);

@@ -1,0 +1,29 @@
+import fc from 'fast-check';
+
+/** How long each model explores, ms. `HANDOVER_MODEL_MS=Infinity` goes on until it is stopped or something breaks. */
+const BUDGET = Number(process.env['HANDOVER_MODEL_MS'] ?? 20_000);
+const SEED = Number(process.env['HANDOVER_MODEL_SEED'] ?? Date.now() % 1_000_000);
+
+/** The time limit of a test that explores; 0 = none. */
+export const TIMEOUT = BUDGET === Infinity ? 0 : BUDGET + 120_000;
+
+/**
+ * Runs a property on random inputs as long as the budget lasts, and prints how many these were and the seed; a failure
+ * tells its own seed and the smallest input.
+ *
+ * @param about - printed after the count
+ * @returns how many inputs were tried
+ */
+export async function explore<T>(
+  name: string,
+  property: fc.IAsyncPropertyWithHooks<T>,
+  about: () => string = () => '',
+): Promise<number> {
+  let runs = 0;
+  const count = fc.beforeEach(() => void (runs += 1));
+  const plugins = BUDGET === Infinity ? [count] : [count, fc.interruptAfterTimeLimit(BUDGET)];
+  const { MAX_SAFE_INTEGER } = Number;
+  await fc.assert(property, { seed: SEED, numRuns: BUDGET === Infinity ? MAX_SAFE_INTEGER : 1_000_000, plugins });
+  process.stdout.write(`${name}: ${runs} runs, seed ${SEED}${about()}\n`);
+  return runs;
+}
