@@ -148,8 +148,8 @@ export class ImageWorld {
           name,
           (this.#fetching.get(name) ?? []).filter((other) => other !== mine),
         );
+        this.#retention.fetched(this.source.names.get(name) ?? '');
         for (const [touched, target] of this.source.names) {
-          this.#retention.fetched(target);
           if (before.get(touched) === target && !this.#leftover(touched, name)) continue;
           if (this.#named(touched) === undefined) this.#namedBy.set(touched, 'us');
           else if (this.#named(touched) === 'stranger') this.#namedBy.set(touched, 'unclear');
