@@ -305,6 +305,20 @@ describe('IC-21 recover()', () => {
     expect(await lives.stored()).toEqual({});
   });
 
+  it('nor when the stranger gives it back to our content later', async () => {
+    const lives = new Lives();
+    const first = lives.begin();
+    await first.acquire('redis:7', 'web');
+    first.mortal.kill();
+    lives.source.put('own:1', 'sha256:a');
+    lives.source.names.set('redis:7', 'sha256:c');
+    const { images } = lives.begin();
+    await images.recover(dead);
+    lives.source.names.set('redis:7', 'sha256:a');
+    await lives.clock.advance('1h');
+    expect(lives.source.names.get('redis:7')).toBe('sha256:a');
+  });
+
   it('again lets go of earlier leases only, never of those of this process', async () => {
     const lives = new Lives();
     const first = lives.begin();
