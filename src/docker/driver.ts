@@ -3,13 +3,11 @@ import type { Call, Opt } from '../call.js';
 import type { Clock } from '../clock.js';
 import type { ExclusiveResource, ListedTask, PrestartContext, TaskDriver } from '../driver/driver.js';
 import { prestartOnce } from '../driver/prestart-once.js';
-import { UndoStack } from '../driver/undo-stack.js';
+import { Undos } from '../driver/undos.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
-import { messageOf } from '../internal/message-of.js';
-import { abortable } from '../internal/signals.js';
 import { looseObject, parseOptions, strictObject, text } from '../options.js';
 import { Containers } from './driver-containers.js';
 import { DockerHandle, type DockerState, type HandleOptions } from './driver-handle.js';
@@ -53,10 +51,8 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
   readonly #images: ImageLeases;
   readonly #clock: Clock;
   readonly #containers: Containers;
-  readonly #warnings: Emitter<never>;
   readonly #late: LateCreates;
-  /** By owner: undoes that could not be confirmed; tried again with the next prestart (DP-1). */
-  readonly #unfinished = new Map<string, UndoStack>();
+  readonly #undos: Undos;
   /** By owner: whoever recovers a task of this very process gets the handle that holds its lease. */
   readonly #handles = new Map<string, DockerHandle>();
   readonly #recovering = new KeyedLock();
@@ -74,10 +70,11 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     this.#images = images;
     this.#clock = ground.clock;
     this.#containers = new Containers(new Engine(docker, ground.clock), ground.clock);
-    this.#warnings = new Emitter(ground);
+    const warnings = new Emitter<never>(ground);
+    this.#undos = new Undos(warnings);
     this.#late = new LateCreates(this.#containers, this.#clock, (owner, name) => {
       const message = `Nobody answered for the create of container ${name}; should it still appear within a quarter of an hour, it is removed`;
-      this.#warnings.warn(owner, { code: 'create-unknown', message });
+      warnings.warn(owner, { code: 'create-unknown', message });
     });
     prestartOnce(this);
   }
@@ -110,25 +107,19 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
   async prestart(ctx: PrestartContext<DockerSpec>): Promise<DockerPrepared> {
     ctx.signal?.throwIfAborted();
     const spec = parseSpec(ctx.spec);
-    await this.#finishUndoing(ctx);
-    const undo = new UndoStack();
-    try {
-      const ask = { ...ctx, spec };
-      const work = new DockerPrestart(this.#containers, this.#late, this.#images, ask, undo);
-      const { lease, ...made } = await work.run();
+    return this.#undos.guard(ctx, async (undo) => {
+      const work = new DockerPrestart(this.#containers, this.#late, this.#images, { ...ctx, spec }, undo);
+      const { lease, containerId, ranAt } = await work.run();
       const { allocId, task, owner, specHash } = ctx;
       return new PreparedContainer(this.#containers, (o) => this.#handle(o), {
         who: { allocId, task, owner, specHash },
         lease,
-        state: { containerId: made.containerId, imageId: lease.imageId, reference: spec.image },
+        state: { containerId, imageId: lease.imageId, reference: spec.image },
         name: spec.name,
         ports: portsOf(spec),
-        ranAt: made.ranAt,
+        ranAt,
       });
-    } catch (error) {
-      await this.#undo(undo, ctx.owner).catch(() => undefined);
-      throw error;
-    }
+    });
   }
 
   /**
@@ -183,27 +174,6 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     });
     this.#handles.set(o.owner, handle);
     return handle;
-  }
-
-  /** Waits for those of this owner: what they take away must not be found as a leftover meanwhile, and adopted. */
-  async #finishUndoing({ owner, signal }: PrestartContext<DockerSpec>): Promise<void> {
-    const own = this.#unfinished.get(owner);
-    for (const [other, undo] of this.#unfinished) {
-      if (undo !== own) void this.#undo(undo, other).catch(() => undefined);
-    }
-    if (own !== undefined) await abortable(this.#undo(own, owner), signal);
-  }
-
-  async #undo(undo: UndoStack, owner: string): Promise<void> {
-    try {
-      await undo[Symbol.asyncDispose]();
-      if (this.#unfinished.get(owner) === undo) this.#unfinished.delete(owner);
-    } catch (error) {
-      this.#unfinished.set(owner, undo);
-      const message = `Could not undo all of the preparation of ${owner}; it is tried again with the next one: ${messageOf(error)}`;
-      this.#warnings.warn(owner, { code: 'undo-failed', message });
-      throw error;
-    }
   }
 }
 
