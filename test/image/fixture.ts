@@ -11,6 +11,7 @@ import { ScriptedSource } from './scripted-source.js';
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
 
 export interface Fixture {
   readonly clock: FakeClock;
@@ -31,6 +32,19 @@ export function fixture(
   const events: HandoverEvent[] = [];
   const images = new ImageCoordinator({ source, ...o }, { clock, onEvent: (event) => void events.push(event) });
   return { clock, source, images, events, told: () => events.flatMap(tell) };
+}
+
+/** redis:7 was taken and is idle now; the calls of that are forgotten. */
+export async function takenAndReleased(removal?: RemovalOptions): Promise<Fixture> {
+  const all = fixture(removal === undefined ? {} : { removal });
+  await (await all.images.acquire('redis:7', { owner: 'a' })).release();
+  all.source.calls.length = 0;
+  return all;
+}
+
+/** The calls that take something away. */
+export function changes(calls: readonly string[]): readonly string[] {
+  return calls.filter((call) => call.startsWith('remove'));
 }
 
 function tell(event: HandoverEvent): readonly string[] {
