@@ -98,6 +98,11 @@ export default tseslint.config(
         },
         { object: 'AbortSignal', property: 'timeout', message: 'All time goes through the injected Clock (G-5).' },
         { object: 'console', property: 'log', message: 'The library prints nothing of its own.' },
+        ...['strictObject', 'looseObject'].map((property) => ({
+          object: 'v',
+          property,
+          message: 'It takes [] for an object: use the one of src/options.ts (G-2).',
+        })),
       ],
       'no-restricted-syntax': [
         'error',
@@ -108,6 +113,7 @@ export default tseslint.config(
   },
   ...layers,
   { files: GROUND.map((file) => `src/${file}.ts`), rules: forbid(ALL) },
+  { files: ['src/options.ts'], rules: { 'no-restricted-properties': 'off' } },
   {
     files: ['src/clock.ts', 'src/testing/fake-clock.ts'],
     rules: { 'no-restricted-globals': 'off', 'no-restricted-properties': 'off' },

@@ -2,6 +2,7 @@ import { HandoverError, isHandoverError } from '../errors.js';
 import type { Clock } from '../clock.js';
 import { formatDuration } from '../duration.js';
 import type { Reason } from '../env.js';
+import { messageOf } from '../internal/message-of.js';
 import type { PullLimit, PullReason } from './types.js';
 
 /**
@@ -74,7 +75,7 @@ export function asPullError(
     });
   }
   if (isHandoverError(error)) return error;
-  const problem = error instanceof Error ? error.message : String(error);
+  const problem = messageOf(error);
   return pullFailed(reference, unclassified, attempts, { problem, retryable: true, cause: error });
 }
 
@@ -92,7 +93,7 @@ export function mayHaveLanded(error: unknown): boolean {
 export function reasonOf(error: unknown, clock: Clock): Reason {
   const at = clock.wall();
   if (isHandoverError(error)) return { code: error.code, message: error.message, at, error };
-  return { code: 'unknown', message: error instanceof Error ? error.message : String(error), at };
+  return { code: 'unknown', message: messageOf(error), at };
 }
 
 /** The error of everything that is asked of a closed coordinator, or was pending when it closed. */
