@@ -185,12 +185,12 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   }
 
   async #lease<O>(reference: string, o: O, parse: (o: O) => AcquireSettings): Promise<ImageLease<A>> {
-    const { signal, timeout, ...asked } = parse(o);
+    const asked = parse(o);
     this.#closing.signal.throwIfAborted();
     const request = this.#requests.of(reference, asked);
-    signal?.throwIfAborted();
-    if (this.#durable === undefined) return this.#take(request, signal, timeout);
-    return this.#durable.lease(() => this.#take(request, signal, timeout), signal);
+    asked.signal?.throwIfAborted();
+    const take = (): Promise<ImageLease<A>> => this.#take(request, asked.signal, asked.timeout);
+    return this.#durable === undefined ? take() : this.#durable.lease(take, asked.signal);
   }
 
   /**

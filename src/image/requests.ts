@@ -21,15 +21,24 @@ export class Requests<A extends Artifact> {
   }
 
   /** @throws HandoverError `ERR_INVALID_OPTION`, `ERR_INVALID_REFERENCE` */
-  of(reference: string, { policy, ...asked }: Omit<AcquireSettings, 'signal' | 'timeout'>): Request {
+  of(reference: string, asked: AcquireSettings): Request {
     const { source, auth } = this.#deck;
     const name = source.normalise(parseText(reference, 'reference'));
     const key = requestKey(name, asked.platform);
+    // Key by key: there are thousands of these, and spreading the options costs more than all the rest here.
     return {
-      ...asked,
-      ...{ key, name, reference, policy: policy ?? this.#policyOf(name) },
+      owner: asked.owner,
+      platform: asked.platform,
+      priority: asked.priority,
+      onProgress: asked.onProgress,
       auth: asked.auth ?? auth,
+      authScope: asked.authScope,
+      ttl: asked.ttl,
+      key,
       flightKey: flightKey(key, this.#scopeOf(name, asked)),
+      name,
+      reference,
+      policy: asked.policy ?? this.#policyOf(name),
     };
   }
 
@@ -40,7 +49,7 @@ export class Requests<A extends Artifact> {
   }
 
   /** Whose credentials: as the caller says, or of his provider; everybody else is one (IC-3). */
-  #scopeOf(name: NormalisedReference, { auth, authScope }: Pick<Request, 'auth' | 'authScope'>): string | number {
+  #scopeOf(name: NormalisedReference, { auth, authScope }: AcquireSettings): string | number {
     if (authScope !== undefined) return authScope;
     return auth === undefined || auth === this.#deck.auth ? name.host : this.#deck.logins.numberOf(auth);
   }

@@ -71,7 +71,7 @@ export class Shelf<A extends Artifact> {
   /** One lease; the caller holds the lock of the id, or the content is held already. */
   grant(artifact: A, request: Request, o: { readonly stale?: boolean } = {}): Lease<A> {
     const record = this.#recordOf(artifact, request);
-    const lease = this.#lease(record, artifact, { ...request, ...o });
+    const lease = this.#lease(record, artifact, o.stale === true ? { ...request, stale: true } : request);
     // By another name it may be of another repository, too.
     if (!record.send('bind')) this.#deck.onRank?.(record);
     return lease;
