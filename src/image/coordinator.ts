@@ -189,8 +189,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.#closing.signal.throwIfAborted();
     const request = this.#requests.of(reference, asked);
     asked.signal?.throwIfAborted();
-    const take = (): Promise<ImageLease<A>> => this.#take(request, asked.signal, asked.timeout);
-    return this.#durable === undefined ? take() : this.#durable.lease(take, asked.signal);
+    if (this.#durable === undefined) return this.#take(request, asked.signal, asked.timeout);
+    return this.#durable.lease(() => this.#take(request, asked.signal, asked.timeout), asked.signal);
   }
 
   /**
