@@ -203,11 +203,6 @@ export class Removals<A extends Artifact> {
       if (record.state === 'absent') return record.kept ?? 'gone';
       // Whoever has called it off does not ask for the answer.
       if (record.state === 'held' || this.#end.signal.aborted || isOff()) return this.#held(record);
-      const stays = this.#stays(record);
-      if (stays !== undefined) {
-        this.plan(record);
-        return stays;
-      }
       record.cancelRemoval();
       record.send('delayElapsed');
       return this.#remove(record);

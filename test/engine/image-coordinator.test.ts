@@ -1,5 +1,5 @@
 import Docker from 'dockerode';
-import { type HandoverEvent, ImageCoordinator, type RemovalOptions } from 'handover';
+import { type HandoverEvent, ImageCoordinator, type RemovalOptions, type RetentionOptions } from 'handover';
 import { type DockerImage, dockerImages } from 'handover/docker';
 import { expect, it, onTestFinished } from 'vitest';
 import { engineSuite, type RealEngine, uniqueName } from './harness/index.js';
@@ -11,12 +11,16 @@ interface World {
   seen(pick: (event: HandoverEvent) => boolean): Promise<HandoverEvent>;
 }
 
-async function world(engine: RealEngine, removal: RemovalOptions = { delay: 0 }): Promise<World> {
+async function world(
+  engine: RealEngine,
+  removal: RemovalOptions = { delay: 0 },
+  retention: RetentionOptions = {},
+): Promise<World> {
   const proxy = await engine.engineProxy();
   const events: HandoverEvent[] = [];
   const watchers = new Set<() => void>();
   const images = new ImageCoordinator(
-    { source: dockerImages(new Docker({ socketPath: proxy.socketPath })), removal },
+    { source: dockerImages(new Docker({ socketPath: proxy.socketPath })), removal, retention },
     {
       onEvent: (event) => {
         events.push(event);
@@ -63,6 +67,14 @@ async function push(engine: RealEngine, tag = 'v1', name = uniqueName('coord'), 
       .catch(() => {});
   });
   return { ...image, reference: `localhost:${engine.registry.port}/${name}:${tag}` };
+}
+
+/** Somebody else pulls it. */
+async function byHand({ docker }: RealEngine, reference: string): Promise<void> {
+  const stream = await docker.pull(reference);
+  await new Promise<void>((resolve, reject) => {
+    docker.modem.followProgress(stream, (error) => (error === null ? resolve() : reject(error)));
+  });
 }
 
 engineSuite('ImageCoordinator on a real engine', (engine) => {
@@ -125,6 +137,87 @@ engineSuite('ImageCoordinator on a real engine', (engine) => {
     await expect(images.acquire(reference, { owner: 'a', platform: 'linux/s390x' })).rejects.toMatchObject({
       details: { reason: 'no-platform' },
     });
+    await seen(absent(id));
+    expect(await present(engine, id)).toBe(false);
+  });
+
+  it('IC-18 S29 S36 case C31 collect: pins, the last one, and what containers use stay; foreign images are not looked at', async () => {
+    const [versions, pinned] = [uniqueName('app'), uniqueName('base')];
+    const foreign = await push(engine, 'v1', uniqueName('foreign'));
+    await byHand(engine, foreign.reference);
+    const { images } = await world(
+      engine,
+      { delay: 'never' },
+      { keepLast: 1, pin: [`localhost:${engine.registry.port}/${pinned}:v1`] },
+    );
+    const pushed = [];
+    const taken = ['v1', 'v2', 'v3', 'v4'].map((version) => [versions, version] as const);
+    for (const [name, version] of [[pinned, 'v1'] as const, [pinned, 'v2'] as const, ...taken]) {
+      const image = await push(engine, version, name);
+      const lease = await images.acquire(image.reference, { owner: 'a' });
+      pushed.push({ ...image, runnable: lease.runnable });
+      await lease.release();
+    }
+    const [base1, base2, v1, v2, v3, v4] = pushed.map(({ id }) => id) as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ];
+    const name = uniqueName('uses');
+    const container = await engine.docker.createContainer({ name, Image: pushed[2]!.runnable });
+    onTestFinished(() => container.remove({ force: true }).catch(() => {}));
+    await container.start();
+    await container.kill();
+    await expect.poll(async () => (await container.inspect()).State.Status).toBe('exited');
+
+    const foreseen = await images.collect({ dryRun: true });
+    const { removed, kept } = await images.collect();
+    expect([...removed].sort()).toEqual([v2, v3].sort());
+    expect(Object.fromEntries(kept.map(({ imageId, reason }) => [imageId, reason.code]))).toEqual({
+      [base1]: 'pinned',
+      [base2]: 'keep-last',
+      [v1]: 'image-in-use',
+      [v4]: 'keep-last',
+    });
+    expect(kept.find(({ imageId }) => imageId === v1)?.reason.message).toBe(`In use by ${name}`);
+    expect([...foreseen.removed].sort()).toEqual([...removed].sort());
+    const here = await Promise.all([base1, base2, v1, v2, v3, v4, foreign.id].map((id) => present(engine, id)));
+    expect(here).toEqual([true, true, true, false, false, true, true]);
+
+    await container.remove();
+    expect((await images.collect()).removed).toEqual([v1]);
+    expect(await present(engine, v1)).toBe(false);
+  });
+
+  it("IC-18 IC-17 scope 'any': a dry run says what collect then does, of all that is there, and strangers' containers keep theirs", async () => {
+    const [idle, used] = [await push(engine, 'v1', uniqueName('idle')), await push(engine, 'v1', uniqueName('used'))];
+    for (const { reference } of [idle, used]) await byHand(engine, reference);
+    const name = uniqueName('uses');
+    const container = await engine.docker.createContainer({ name, Image: used.reference });
+    onTestFinished(() => container.remove({ force: true }).catch(() => {}));
+    // What else is there is not ours to touch.
+    const others = new RegExp(`^(?!.*/(${idle.name}|${used.name})[:@])`);
+    const { images } = await world(engine, { delay: 'never', scope: 'any' }, { pin: [others] });
+    const codes = async (dryRun: boolean) => {
+      const { removed, kept } = await images.collect({ dryRun });
+      const codeOf = (id: string) => kept.find(({ imageId }) => imageId === id)?.reason.code;
+      return [removed.includes(idle.id) ? 'gone' : codeOf(idle.id), codeOf(used.id)];
+    };
+    expect(await codes(true)).toEqual(['gone', 'image-in-use']);
+    expect(await present(engine, idle.id)).toBe(true);
+    expect(await codes(false)).toEqual(['gone', 'image-in-use']);
+    expect([await present(engine, idle.id), await present(engine, used.id)]).toEqual([false, true]);
+  });
+
+  it('IC-19 S39 a prefetch ends by itself, and what it brought goes', async () => {
+    const { images, seen } = await world(engine);
+    const { id, reference } = await push(engine);
+    const lease = await images.prefetch(reference, { owner: 'a', ttl: '1h' });
+    expect(await present(engine, id)).toBe(true);
+    lease.renew(50);
     await seen(absent(id));
     expect(await present(engine, id)).toBe(false);
   });
