@@ -398,16 +398,9 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
 
   async #verify(lease: Lease<A>, call: Call): Promise<void> {
     this.#closing.signal.throwIfAborted();
-    const deck = { source: this.#source, local: this.#local, shelf: this.#shelf };
-    await verify<A>(
-      {
-        ...deck,
-        acquire: (reference, o) => this.acquire(reference, o),
-        prefetch: (reference, o) => this.prefetch(reference, o),
-      },
-      lease,
-      call,
-    );
+    const acquire = (reference: string, o: AcquireSettings): Promise<ImageLease<A>> =>
+      this.#lease(reference, o, (asked) => asked);
+    await verify<A>({ source: this.#source, local: this.#local, shelf: this.#shelf, acquire }, lease, call);
   }
 
   #statusDeck() {

@@ -4,15 +4,18 @@ import type { Lease } from './lease.js';
 import type { Local } from './local.js';
 import { absentError } from './pull-failure.js';
 import type { Shelf } from './shelf.js';
-import type { AcquireOptions, Artifact, ArtifactSource, ImageLease, PrefetchOptions } from './types.js';
+import type { AcquireSettings } from './options.js';
+import type { Artifact, ArtifactSource, ImageLease } from './types.js';
+
+/** Far longer than it takes to let go of what has come. */
+const REPAIR_TTL = 60_000;
 
 /** What {@link verify} needs of the coordinator. */
 export interface VerifyDeck<A extends Artifact> {
   readonly source: ArtifactSource<A>;
   readonly local: Local<A>;
   readonly shelf: Shelf<A>;
-  acquire(reference: string, o: AcquireOptions): Promise<ImageLease<A>>;
-  prefetch(reference: string, o: PrefetchOptions): Promise<ImageLease<A>>;
+  acquire(reference: string, o: AcquireSettings): Promise<ImageLease<A>>;
 }
 
 /** Looks whether what is held is still there, and brings the very same back if it is not (IC-22). */
@@ -24,17 +27,19 @@ export async function verify<A extends Artifact>(
   if ((await abortable(deck.local.find(lease.imageId, undefined), signal)) !== undefined) return;
   const record = deck.shelf.get(lease.imageId);
   if (record !== undefined) deck.shelf.lose(record);
-  const repair = {
+  const fresh = await deck.acquire(fixedName(deck.source, lease), {
     owner: lease.owner,
     platform: lease.platform,
     auth: lease.auth,
     authScope: lease.authScope,
     signal,
     policy: 'if-absent',
-  } as const;
-  const name = fixedName(deck.source, lease);
-  // A claim in earnest would end the prefetch that is looked at.
-  const fresh = await (lease.provisional ? deck.prefetch(name, { ...repair, ttl: '1m' }) : deck.acquire(name, repair));
+    priority: 'start',
+    timeout: Infinity,
+    onProgress: undefined,
+    // A claim in earnest would end what its owner has prefetched.
+    ttl: REPAIR_TTL,
+  });
   await fresh.release();
   if (fresh.imageId !== lease.imageId) {
     throw absentError(lease.reference, `the content that was held (${lease.imageId}) did not come back with it`);

@@ -185,6 +185,17 @@ describe('IC-19 S39 a prefetch lease', () => {
     expect(images.explain('sha256:a').state).toBe('held');
   });
 
+  it('S41 IC-19 nor does the verify of another lease of the same owner end it', async () => {
+    const { images, source } = fixture();
+    source.registry.set(digestOf('redis', 'sha256:a'), 'sha256:a');
+    const earnest = await images.acquire('redis:7', { owner: 'a' });
+    const lease = await images.prefetch('redis:7', { owner: 'a', ttl: '10m' });
+    source.wipe('sha256:a');
+    await earnest.verify();
+    await earnest.release();
+    expect(images.explain('sha256:a').holders).toMatchObject([{ owner: 'a', until: lease.expiresAt }]);
+  });
+
   it('IC-23 closed: no timer is left, and renewing says so', async () => {
     const { images, clock } = fixture();
     const lease = await images.prefetch('redis:7', { owner: 'a', ttl: '10m' });
