@@ -128,12 +128,23 @@ export class Engine {
   async #connect(request: EngineRequest, signal: AbortSignal): Promise<IncomingMessage> {
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#dial(request, signal);
+        return await this.#ask(request, signal);
       } catch (error) {
         signal.throwIfAborted();
         if (tries >= CONNECT_TRIES || !isEngineFault(error) || error.sent) throw error;
         await sleep(this.#clock, backoff(CONNECT_BACKOFF, tries, this.#clock), { signal });
       }
+    }
+  }
+
+  /** An engine may close a kept connection just as it is used again: what only reads is asked once more, at once (G-8). */
+  async #ask(request: EngineRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    try {
+      return await this.#dial(request, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (request.method !== 'GET' || !isEngineFault(error) || error.kind !== 'lost') throw error;
+      return this.#dial(request, signal);
     }
   }
 

@@ -61,7 +61,7 @@ it('DP-1 after a start of unknown fate, discard removes what runs', async () => 
   const b = await bench();
   const prepared = await b.driver.prestart(b.ask('a'));
   b.engine.fault(START, { lose: 'answer' });
-  b.engine.fault({ ...INSPECT, times: 3 }, { lose: 'request' });
+  b.engine.fault({ ...INSPECT, times: 6 }, { lose: 'request' });
   const start = b.driver.start(prepared, {});
   expect(await failure(moving(b, start))).toMatchObject({
     code: 'ERR_START_FAILED',

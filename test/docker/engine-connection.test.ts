@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Docker from 'dockerode';
@@ -88,11 +89,50 @@ const resetInside: Answer = (response) => {
   setImmediate(() => response.socket?.destroy());
 };
 it.each([
-  { when: 'before any answer', answer: resetAtOnce },
-  { when: 'in the middle of the answer', answer: resetInside },
-])('case C8 a socket that is reset $when: fate unknown', async ({ answer }) => {
+  { when: 'before any answer', method: 'POST', answer: resetAtOnce, calls: 1 },
+  { when: 'before any answer', method: 'DELETE', answer: resetAtOnce, calls: 1 },
+  { when: 'before any answer', method: 'GET', answer: resetAtOnce, calls: 2 },
+  { when: 'in the middle of the answer', method: 'GET', answer: resetInside, calls: 1 },
+] as const)('case C8 a socket that is reset $when of a $method: fate unknown', async ({ method, answer, calls }) => {
   const engine = await start(answer);
-  expect(await faultOf(engine.call(GET))).toMatchObject({ kind: 'lost', sent: true, retryable: true });
+  const fault = await faultOf(engine.call({ ...GET, method }));
+  expect(fault).toMatchObject({ kind: 'lost', sent: true, retryable: true });
+  expect(server.calls).toHaveLength(calls);
+});
+
+/** A client with one kept connection, which the server closes at the very moment it is used again. */
+async function closing(): Promise<Engine> {
+  server = await scriptedServer((response, request) => {
+    const used = (uses.get(request.socket) ?? 0) + 1;
+    uses.set(request.socket, used);
+    if (used > 1) request.socket.destroy();
+    else void json(200, { fine: true })(response, request);
+  });
+  const uses = new WeakMap<object, number>();
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  // The type of the client's options has no `agent` next to a path of a socket.
+  return new Engine(new Docker({ socketPath: server.socketPath, agent } as Docker.DockerOptions), systemClock);
+}
+
+it('G-8 a GET on a kept connection that the engine closes is asked once more, at once', async () => {
+  const engine = await closing();
+  await engine.call(GET);
+  expect((await engine.call(GET)).body).toEqual({ fine: true });
+  expect(server.calls).toEqual(['GET /thing', 'GET /thing', 'GET /thing']);
+});
+
+it.each(['POST', 'DELETE'] as const)('G-8 a %s on such a connection is not: it may have been done', async (method) => {
+  const engine = await closing();
+  await engine.call(GET);
+  expect(await faultOf(engine.call({ ...GET, method }))).toMatchObject({ kind: 'lost', sent: true });
+  expect(server.calls).toEqual(['GET /thing', `${method} /thing`]);
+});
+
+it('G-4 an abort while a GET is under way is no lost connection: it is not asked again', async () => {
+  const controller = new AbortController();
+  const engine = await start(() => controller.abort('stop'));
+  await expect(engine.call(GET, { signal: controller.signal })).rejects.toBe('stop');
+  await server.idle();
   expect(server.calls).toHaveLength(1);
 });
 

@@ -29,6 +29,68 @@ describe('signals', () => {
     expect(await handle.wait({})).toMatchObject({ by: 'signal' });
   });
 
+  it.each([
+    { name: 'SIGKILL', by: 'kill' },
+    { name: 'SIGTERM', by: 'signal' },
+  ])('DP-9 G-8 $name sent again to what had ended by it leaves who ended it as it was', async ({ name, by }) => {
+    const b = await bench();
+    const handle = await started(b);
+    await handle.signal(name, {});
+    await expect.poll(() => handle.isRunning({})).toBe(false);
+    await handle.signal(name, {});
+    expect(await handle.wait({})).toMatchObject({ by, ...(by === 'kill' && { signal: name }) });
+  });
+
+  it('DP-9 G-8 a kill whose answer was lost still counts when the next one finds nobody', async () => {
+    const b = await bench();
+    const handle = await started(b);
+    b.engine.fault(KILL, { lose: 'answer' });
+    await failure(handle.kill({}));
+    await handle.kill({});
+    expect(await handle.wait({})).toMatchObject({ by: 'kill' });
+  });
+
+  it('DP-9 of two kills under way at once, the one that finds nobody does not undo the other', async () => {
+    const b = await bench();
+    const handle = await started(b);
+    b.engine.fault(KILL, { delay: 20 });
+    const late = handle.kill({});
+    await b.engine.called(/\/kill/);
+    await handle.kill({});
+    await late;
+    expect(await handle.wait({})).toMatchObject({ by: 'kill' });
+  });
+
+  it('G-8 a signal that the engine refuses was not sent', async () => {
+    const b = await bench();
+    const handle = await started(b);
+    b.engine.fault(KILL, { status: 400, message: 'Invalid signal: TERM' });
+    expect(await failure(handle.signal('SIGTERM', {}))).toMatchObject({ details: { status: 400 } });
+    b.engine.exit(handle.state.containerId, 0);
+    expect(await handle.wait({})).toMatchObject({ by: 'self' });
+  });
+
+  it('G-8 a signal for which nobody took the connection was not sent', async () => {
+    const b = await bench();
+    const handle = await started(b);
+    await b.engine.down();
+    expect(await failure(moving(b, handle.signal('SIGTERM', {})))).toMatchObject({ details: { kind: 'not-sent' } });
+    await b.engine.up();
+    b.engine.exit(handle.state.containerId, 0);
+    expect(await moving(b, handle.wait({}))).toMatchObject({ by: 'self' });
+  });
+
+  it('a signal that was called off beforehand was not sent', async () => {
+    const b = await bench();
+    const handle = await started(b);
+    b.calls();
+    const reason = new Error('called off');
+    await expect(handle.signal('SIGTERM', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    expect(b.calls()).toEqual([]);
+    b.engine.exit(handle.state.containerId, 0);
+    expect(await handle.wait({})).toMatchObject({ by: 'self' });
+  });
+
   it('case C35 an engine that cannot kill says so', async () => {
     const b = await bench();
     const handle = await started(b);
@@ -83,7 +145,7 @@ describe('signals', () => {
   it('isRunning rejects when nobody knows', async () => {
     const b = await bench();
     const handle = await started(b);
-    b.engine.fault({ ...INSPECT, times: 3 }, { lose: 'request' });
+    b.engine.fault({ ...INSPECT, times: 6 }, { lose: 'request' });
     expect(await failure(moving(b, handle.isRunning({})))).toMatchObject({ code: 'ERR_DRIVER', retryable: true });
   });
 });
