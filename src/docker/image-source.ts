@@ -1,12 +1,14 @@
 import type { Readable } from 'node:stream';
 import * as v from 'valibot';
 import type { Call, Opt } from '../call.js';
+import type { Clock } from '../clock.js';
 import { type Env, resolveEnv } from '../env.js';
 import { HandoverError } from '../errors.js';
 import type { ArtifactSource, Credentials, NormalisedReference, Progress, PullError } from '../image/types.js';
 import { parseOptions, strictObject, text } from '../options.js';
 import { registryAuth } from './auth/registry-auth.js';
-import { Engine, type EngineRequest } from './engine.js';
+import { settledLook } from './deleted-meanwhile.js';
+import { Engine, type EngineAnswer, type EngineRequest } from './engine.js';
 import { isEngineFault } from './engine-fault.js';
 import { type ImageJson, toDockerImage } from './image-json.js';
 import { CorruptStream, type JsonObject, JsonLines } from './json-lines.js';
@@ -35,7 +37,7 @@ class StreamedError extends Error {
  * The images of a Docker engine, as the source of an {@link ImageCoordinator}.
  *
  * References are those of `docker pull`, in every spelling (IC-13). An image is removed by its names only, never by
- * force (IC-17). Nothing is tried twice here and a pull has no limit of its own: both are the coordinator's.
+ * force (IC-17). No pull is tried twice here, and none has a limit of its own: both are the coordinator's.
  *
  * @param docker - the client, such as `new Docker()` of dockerode 4 or 5; its own timeouts do not apply
  * @param env - `clock` is used
@@ -45,16 +47,19 @@ class StreamedError extends Error {
  */
 export function dockerImages(docker: DockerLike, env?: Env, o: Opt<{ id: string }> = {}): ArtifactSource<DockerImage> {
   const { id } = parseOptions(OPTIONS, o);
-  return new DockerImages(new Engine(docker, resolveEnv(env).clock), id);
+  const { clock } = resolveEnv(env);
+  return new DockerImages(new Engine(docker, clock), clock, id);
 }
 
 class DockerImages implements ArtifactSource<DockerImage> {
   readonly id: string;
   readonly #engine: Engine;
+  readonly #clock: Clock;
 
-  constructor(engine: Engine, id: string) {
+  constructor(engine: Engine, clock: Clock, id: string) {
     this.id = id;
     this.#engine = engine;
+    this.#clock = clock;
   }
 
   normalise(reference: string): NormalisedReference {
@@ -64,7 +69,7 @@ class DockerImages implements ArtifactSource<DockerImage> {
   async find(text: string, call: Call & Opt<{ platform: string }>): Promise<DockerImage | undefined> {
     const reference = isImageId(text) ? undefined : parseReference(text);
     const name = reference === undefined ? text : engineName(reference);
-    const { status, body } = await this.#engine.call<ImageJson>(
+    const { status, body } = await this.#look<ImageJson>(
       { operation: `inspect image ${text}`, method: 'GET', path: `/images/${name}/json`, accept: [200, 404] },
       call,
     );
@@ -151,11 +156,15 @@ class DockerImages implements ArtifactSource<DockerImage> {
   }
 
   async #list<T>(kind: 'images' | 'containers', query: Record<string, boolean>, call: Call): Promise<readonly T[]> {
-    const { body } = await this.#engine.call<readonly T[]>(
+    const { body } = await this.#look<readonly T[]>(
       { operation: `list ${kind}`, method: 'GET', path: `/${kind}/json`, query, accept: [200] },
       call,
     );
     return body ?? [];
+  }
+
+  #look<T>(request: EngineRequest, call: Call): Promise<EngineAnswer<T>> {
+    return settledLook(this.#clock, () => this.#engine.call<T>(request, call), call.signal);
   }
 }
 
