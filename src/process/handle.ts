@@ -4,6 +4,7 @@ import type { Call } from '../call.js';
 import type { TaskHandle } from '../driver/driver.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import { messageOf } from '../internal/message-of.js';
+import { signalName, signalNumber } from '../internal/signal-names.js';
 import type { ExitResult } from '../shutdown/types.js';
 import { type Run, killSurvivors, signalGroup } from './identity.js';
 import type { TaskExit } from './task-exit.js';
@@ -68,10 +69,9 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
 
   async signal(name: string, call: Call): Promise<void> {
     call.signal?.throwIfAborted();
-    if (!(name in constants.signals)) {
-      throw invalidOption('signal', `${JSON.stringify(name)} is not a signal of this system; write it as in SIGTERM`);
-    }
-    this.#send(name as NodeJS.Signals, 'signal');
+    const number = numberHere(name);
+    if (number === undefined) throw invalidOption('signal', `${JSON.stringify(name)} is not a signal of this system`);
+    this.#send(number, 'signal');
   }
 
   async kill(call: Call): Promise<void> {
@@ -93,9 +93,9 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
     this.#destroyed = true;
   }
 
-  #send(name: NodeJS.Signals, kind: 'signal' | 'kill'): void {
+  #send(signal: NodeJS.Signals | number, kind: 'signal' | 'kill'): void {
     if (!this.exit.running) return;
-    const sent = this.#guard('signal', () => signalGroup(this.run, name));
+    const sent = this.#guard('signal', () => signalGroup(this.run, signal));
     if (sent && this.#sent !== 'kill') this.#sent = kind;
   }
 
@@ -120,4 +120,10 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
       cause,
     });
   }
+}
+
+/** Other systems than Linux number some signals in another way, and name no real-time ones. */
+function numberHere(word: string): number | undefined {
+  const here: Readonly<Partial<Record<string, number>>> = constants.signals;
+  return here[signalName(word)] ?? (process.platform === 'linux' ? signalNumber(word) : undefined);
 }

@@ -35,7 +35,7 @@ export function found(run: Run): Run {
  *
  * @returns whether it was sent
  */
-export function signalGroup(run: Run, signal: NodeJS.Signals): boolean {
+export function signalGroup(run: Run, signal: NodeJS.Signals | number): boolean {
   if (run.process === undefined || !isRunning(run)) return false;
   send(run.process.pid, signal);
   return true;
@@ -72,7 +72,7 @@ function carries(pid: number, mark: string): boolean {
   }
 }
 
-function send(pid: number, signal: NodeJS.Signals): void {
+function send(pid: number, signal: NodeJS.Signals | number): void {
   // 0 and -1 mean "my own group" and "everybody" to kill(2).
   if (!Number.isSafeInteger(pid) || pid < 2) throw new Error(`${pid} is not the number of a task's process`);
   try {

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 import { duration, looseObject, parseOptions, requiredDuration, strictObject, text } from '../options.js';
-import { normaliseSignal } from './signal-name.js';
+import { normaliseSignal } from './first-signal.js';
 import type { RunOptions, ServiceInstance, ShutdownOptions, StopReason } from './types.js';
 
-const SIGNAL_HELP = "must name a signal, such as 'SIGTERM', 'TERM', 'SIGRTMIN+3' or '15'";
+const SIGNAL_HELP = "must name a signal of Linux, such as 'SIGTERM', 'TERM', 'SIGRTMIN+3' or '15'";
 const POLICY_HELP = "must be 'proceed', 'abort' or { hold: duration }";
 
 const signal = v.pipe(

@@ -10,7 +10,7 @@ import type { StopSettings } from './options.js';
 import type { Step, StopPlan } from './plan.js';
 import { registrationsOf } from './registrations.js';
 import { restore } from './restore.js';
-import { firstSignal } from './signal-name.js';
+import { firstSignal } from './first-signal.js';
 import { EXECUTORS, type Executor, type StepResult } from './steps.js';
 import type { ShutdownBudget, ShutdownReport, ShutdownRun, ShutdownTarget, StopPhase } from './types.js';
 import { WatchedTarget } from './watched-target.js';

@@ -60,7 +60,10 @@ export type ShutdownOptions = Opt<{
   shutdownDelay: Duration;
   /** Between the first signal and SIGKILL. 0 = SIGKILL only; `'never'` waits for ever. Default 5 s. */
   killTimeout: Duration;
-  /** The first signal. Default: the target's own, else `SIGTERM`. */
+  /**
+   * The first signal: a name of Linux, with or without `SIG`, `SIGRTMIN` to `SIGRTMAX` as engines spell them, or a number
+   * of Linux. Default: the target's own, else `SIGTERM`.
+   */
   killSignal: string;
   /** After SIGKILL without an exit, the target counts as unkillable. Default 15 s. */
   confirmTimeout: Duration;

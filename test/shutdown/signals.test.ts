@@ -1,5 +1,10 @@
+import { constants } from 'node:os';
+import { ShutdownSequencer } from 'handover';
 import { describe, expect, it } from 'vitest';
+import { signalNumber } from '../../src/internal/signal-names.js';
 import { shape, Stage } from './stage.js';
+
+const NONE = ['', '0', '32', '33', '65', 'SIGFOO', 'SIGRTMIN+16', 'SIGRTMIN+99', 'SIGRTMAX-15', 'SIGRTMAX-99'];
 
 const STUBBORN = { exits: {} };
 const UNKILLABLE = { exits: { SIGKILL: Infinity } };
@@ -74,7 +79,7 @@ describe('signals', () => {
     { option: 'SIGINT', own: 'SIGQUIT', sent: 'SIGINT', why: 'the option wins' },
     { option: 'hup', own: undefined, sent: 'SIGHUP', why: 'one spelling' },
     { option: 'SIGRTMIN+3', own: undefined, sent: 'SIGRTMIN+3', why: 'a real-time signal' },
-    { option: undefined, own: '3', sent: '3', why: 'a number means what it means there' },
+    { option: undefined, own: '3', sent: 'SIGQUIT', why: 'a number is one of Linux' },
     { option: undefined, own: 'not a signal', sent: 'SIGTERM', why: 'a bad image does not prevent the stop' },
   ])('SS-2 S70 killSignal=$option stopSignal=$own sends $sent: $why', async ({ option, own, sent }) => {
     const stage = new Stage({ target: { ...(own && { stopSignal: own }), exits: { [sent]: 10 } } });
@@ -82,15 +87,24 @@ describe('signals', () => {
     expect(stage.acts).toEqual([`0 signal ${sent}`]);
   });
 
-  it.each(['SIGHUP', 'hup', 'SIGPWR', 'SIGRTMIN', 'rtmin+3', 'SIGRTMAX-2', '15', '64'])(
-    'SS-2 G-2 %s is a signal',
-    async (killSignal) => {
-      const stage = new Stage({ target: { exits: {} } });
-      await stage.stop({ killSignal });
-      const sent = /^\d/.test(killSignal) ? killSignal : `SIG${killSignal.toUpperCase().replace(/^SIG/, '')}`;
-      expect(stage.acts).toContain(`0 signal ${sent}`);
-    },
-  );
+  it.each([
+    ...[['SIGHUP'], ['hup', 'SIGHUP'], ['SIGPWR'], ['SIGPOLL', 'SIGIO'], ['SIGRTMIN'], ['rtmin+3', 'SIGRTMIN+3']],
+    ...[['SIGRTMAX-2'], ['15', 'SIGTERM'], ['64', 'SIGRTMAX']],
+  ] as [string, string?][])('SS-2 S70 G-2 %s is a signal', async (killSignal, name = killSignal) => {
+    const stage = new Stage({ target: { exits: {} } });
+    await stage.stop({ killSignal });
+    expect(stage.acts).toContain(`0 signal ${name}`);
+  });
+
+  it.each(
+    Object.keys(constants.signals)
+      .filter((name) => signalNumber(name) === undefined)
+      .concat(NONE),
+  )('SS-2 S70 G-2 %s, which no driver can send, is refused at construction', (killSignal) => {
+    expect(() => new ShutdownSequencer({ killSignal })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path: 'killSignal' } }),
+    );
+  });
 
   it('SS-2 a bad stop signal of an image is told', async () => {
     const stage = new Stage({ target: { stopSignal: 'not a signal', exits: { SIGTERM: 10 } } });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { signalName, signalNumber } from '../../src/docker/signal-names.js';
+import { signalName, signalNumber } from '../../src/internal/signal-names.js';
 
 it.each([
   ['TERM', 'SIGTERM', 15],
