@@ -1,6 +1,7 @@
 import type { Clock, Deadline } from '../clock.js';
 import type { Wait } from '../env.js';
 import type { Deregistration } from './deregistration.js';
+import type { HookName } from './hooks.js';
 import type { Interrupts } from './interrupts.js';
 import type { ShutdownHooks } from './types.js';
 import type { WatchedTarget } from './watched-target.js';
@@ -13,8 +14,8 @@ export type StepWait = Pick<Wait, 'for' | 'on' | 'why'> & { readonly ms: number 
 
 /** What a stop has done so far: each fact decides what may still be done, or what has to be undone. */
 export interface Done {
-  /** The `preStop` hook was called. */
-  preStop: boolean;
+  /** The hooks that were called. */
+  readonly hooks: Set<HookName>;
   /** What `preStop` took from the kill timeout, ms. */
   spent: number;
   /** Monotonic time from which the delay counts (SS-3). */

@@ -24,7 +24,7 @@ export async function restore(stop: StopContext, registerMs: number): Promise<bo
     if (rearmed.by === 'failed') warn('rearm-failed', `Whether ${id} is armed again is not known`, rearmed.error);
     if (rearmed.by === 'late') warn('rearm-late', `${id} was not rearmed in ${CALL_MS} ms`);
   }
-  if (done.preStop) await runHook(stop, 'cancelled', HOOK_MS, ends);
+  if (done.hooks.has('preStop')) await runHook(stop, 'cancelled', HOOK_MS, ends);
   if (deregistration?.begun === true) {
     const registered = await interrupts.span(ends, registerMs, () => deregistration.undo());
     if (registered.by === 'late') {

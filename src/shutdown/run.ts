@@ -41,7 +41,7 @@ export class Run implements ShutdownRun {
   readonly #target: WatchedTarget;
   readonly #context: StopContext;
   readonly #done: Done = {
-    preStop: false,
+    hooks: new Set(),
     spent: 0,
     quietSince: undefined,
     confirmed: false,
@@ -169,7 +169,8 @@ export class Run implements ShutdownRun {
     const from = this.#clock.now();
     let result: StepResult = 'skipped';
     if (step.active && executor.due(this.#context, step)) {
-      this.#interrupts.takeBack('escalate');
+      // What ends the wait that `phase` tells of does not end the next one; the first is told of before it begins (SS-8).
+      if (this.#phase !== step.phase) this.#interrupts.takeBack('escalate');
       this.#phase = step.phase;
       this.#waitFor(executor.wait(this.#context, step));
       this.#parts.emitter.emit('shutdown:phase', { id: this.id, phase: this.#phase, wait: this.wait });

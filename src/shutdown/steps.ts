@@ -109,7 +109,6 @@ async function preStop(stop: StopContext, { max }: StepOf<'preStop'>): Promise<S
     );
   }
   if (ending.by === 'done') {
-    stop.done.preStop = true;
     ending = await runHook(stop, 'preStop', purse.remaining(), ends);
   }
   stop.done.spent = max - purse.remaining();
@@ -120,6 +119,8 @@ async function deregister(stop: StopContext, step: StepOf<'deregister'>): Promis
   const { clock, interrupts, target, deregistration, done } = stop;
   if (deregistration === undefined) return 'skipped';
   const bound = new Deadline(clock, step.timeout);
+  // Escalated before it began: it is not waited for, but the delay is of no use without it.
+  if (interrupts.has('escalate') && !isCalledOff(stop)) void deregistration.acknowledged();
   const asked = await interrupts.span(['detach', 'cancel', 'kill', 'escalate'], Infinity, () =>
     deregistration.acknowledged(),
   );
@@ -185,7 +186,9 @@ function signalWait({ id, firstSignal, done }: StopContext, { killTimeout }: Ste
 
 async function signal(stop: StopContext, step: StepOf<'signal'>): Promise<StepResult> {
   const { interrupts, target, done } = stop;
-  if (!(await ready(stop)) || interrupts.has('kill')) return 'skipped';
+  await ready(stop);
+  // In one turn with what is sent: a cancel counts until here, and never after it (SS-9).
+  if (isCalledOff(stop) || interrupts.has('kill')) return 'skipped';
   done.committed = true;
   // Only now: some targets know what they want to be asked by once they were looked at.
   const { name, refused } = stop.firstSignal;
@@ -200,30 +203,28 @@ async function signal(stop: StopContext, step: StepOf<'signal'>): Promise<StepRe
   return by === 'late' ? 'timeout' : 'skipped';
 }
 
-/**
- * Looks at the target and disarms it, once, right before whatever is sent first (SS-11).
- *
- * @returns whether it may be sent now
- */
-async function ready(stop: StopContext): Promise<boolean> {
+/** Looks at the target and disarms it, once, right before whatever is sent first (SS-11). */
+async function ready(stop: StopContext): Promise<void> {
   const { clock, interrupts, target, done } = stop;
-  if (!done.ready) {
-    done.ready = true;
-    const allowance = new Deadline(clock, CALL_MS);
-    await interrupts.span(CALLED_OFF, LOOK_MS, () => target.looked);
-    if (target.disarms) {
-      const ending = await interrupts.span(CALLED_OFF, allowance.remaining(), (signal) => target.disarm(signal));
-      if (ending.by === 'failed')
-        stop.warn('disarm-failed', `Whether ${stop.id} is disarmed is not known`, ending.error);
-      if (ending.by === 'late') stop.warn('disarm-late', `${stop.id} was not disarmed in time; the stop goes on`);
-    }
-  }
-  return !CALLED_OFF.some((cut) => interrupts.has(cut));
+  if (done.ready) return;
+  done.ready = true;
+  const allowance = new Deadline(clock, CALL_MS);
+  await interrupts.span(CALLED_OFF, LOOK_MS, () => target.looked);
+  if (!target.disarms) return;
+  const ending = await interrupts.span(CALLED_OFF, allowance.remaining(), (signal) => target.disarm(signal));
+  if (ending.by === 'failed') stop.warn('disarm-failed', `Whether ${stop.id} is disarmed is not known`, ending.error);
+  if (ending.by === 'late') stop.warn('disarm-late', `${stop.id} was not disarmed in time; the stop goes on`);
+}
+
+function isCalledOff({ interrupts }: StopContext): boolean {
+  return CALLED_OFF.some((cut) => interrupts.has(cut));
 }
 
 async function kill(stop: StopContext, { timeout }: StepOf<'kill'>): Promise<StepResult> {
   const { clock, interrupts, target, deregistration, done } = stop;
-  if (!(await ready(stop))) return 'skipped';
+  await ready(stop);
+  // As before the first signal: it may be the first.
+  if (isCalledOff(stop)) return 'skipped';
   done.committed = true;
   done.killed = true;
   done.confirmBy = new Deadline(clock, timeout);

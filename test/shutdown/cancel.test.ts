@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SERVICE } from './scripted-target.js';
-import { shape, slow, Stage } from './stage.js';
+import { after, shape, slow, Stage } from './stage.js';
 
 describe('cancel', () => {
   it.each([
@@ -113,6 +113,52 @@ describe('cancel', () => {
     });
     expect((await stage.clock.until(run.result)).outcome).toBe('cancelled');
     expect(stage.acts.filter((line) => /signal|kill|disarm|rearm/.test(line))).toEqual([]);
+  });
+
+  it.each(['5s', 0])(
+    'SS-9 RO-1 killTimeout %s, cancelled any number of turns after the disarm: never told so once something was sent',
+    async (killTimeout) => {
+      const outcomes = new Set<string>();
+      for (let turns = 0; turns < 30; turns++) {
+        const answers: Promise<string>[] = [];
+        const stage: Stage = new Stage({
+          target: {
+            exits: { SIGKILL: 10 },
+            disarm: ['ok'],
+            onDisarm: () => void after(turns, () => answers.push(run.cancel())),
+          },
+          registrar: {},
+        });
+        const run = stage.run({ shutdownDelay: 0, killTimeout });
+        const { outcome } = await stage.clock.until(run.result);
+        const sent = stage.acts.some((line) => / (signal SIGTERM|kill)$/.test(line));
+        expect([turns, outcome, await answers[0]]).toEqual([
+          turns,
+          ...(sent ? ['forced', 'too-late'] : ['cancelled', 'cancelled']),
+        ]);
+        outcomes.add(outcome);
+      }
+      expect([...outcomes]).toEqual(['cancelled', 'forced']);
+    },
+  );
+
+  it('SS-9 cancelled any number of turns after the look: the cancelled hook runs only if preStop ran', async () => {
+    const told = new Set<string>();
+    for (let turns = 0; turns < 30; turns++) {
+      const stage = new Stage({ target: { exits: {} }, hooks: { preStop: 'ok', cancelled: 'ok' } });
+      const { target } = stage;
+      const look = target.isRunning.bind(target);
+      target.isRunning = async (call) => {
+        const answer = await look(call);
+        void after(turns, () => void run.cancel());
+        return answer;
+      };
+      const run = stage.run();
+      await stage.clock.until(run.result);
+      const hooks = stage.acts.map((line) => line.split(' ')[1]).filter((name) => !/signal|kill/.test(String(name)));
+      told.add(hooks.join());
+    }
+    expect([...told].sort()).toEqual(['', 'preStop', 'preStop,cancelled']);
   });
 
   it('SS-9 a registry that does not answer: cancelled with a warning, registered in the background', async () => {

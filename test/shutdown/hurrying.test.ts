@@ -60,6 +60,29 @@ describe('hurrying', () => {
     expect(stage.acts.at(-1)).toMatch(call === 'skipDelay' ? /^0 signal SIGTERM$/ : /^0 kill|^0 deregistered/);
   });
 
+  it.each([
+    { first: 'drain', script: {}, o: { shutdownDelay: '1h' }, acts: ['0 signal SIGTERM'] },
+    {
+      first: 'deregister',
+      script: { registrar: {} },
+      o: {},
+      acts: ['0 deregister', '0 deregistered', '5000 signal SIGTERM'],
+    },
+    {
+      first: 'preStop',
+      script: { hooks: { preStop: 'ok' } },
+      o: { shutdownDelay: '1s' },
+      acts: ['1000 signal SIGTERM'],
+    },
+  ] as const)('SS-8 escalate right after run() ends $first, which is told of, and no other phase', async (one) => {
+    const stage = new Stage({ ...one.script, target: { exits: { SIGTERM: 3_000 } } });
+    const run = stage.run(one.o);
+    expect(run.phase).toBe(one.first);
+    run.escalate();
+    await stage.clock.until(run.result);
+    expect(stage.acts).toEqual(one.acts);
+  });
+
   it('SS-8 killNow while the target is disarmed: SIGKILL, and no other signal before it', async () => {
     const stage = new Stage({ target: { disarm: [1_000] } });
     const run = stage.run();

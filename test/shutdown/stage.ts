@@ -85,6 +85,12 @@ export class Stage {
   }
 }
 
+/** Does something so many turns from now: between two steps of what goes on meanwhile. */
+export async function after(turns: number, act: () => void): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+  act();
+}
+
 /** A report's phases as `phase result ms`. */
 export function shape({ phases }: ShutdownReport): readonly string[] {
   return phases.map(({ phase, result, ms }) => `${phase} ${result} ${ms}`);
