@@ -1,5 +1,5 @@
-import type { ExitResult } from '../shutdown/types.js';
 import { signalNumber } from '../internal/signal-names.js';
+import type { ExitResult } from '../shutdown/types.js';
 
 /** What a shell, and the engine, add to the number of the signal that ended a process. */
 const BY_SIGNAL = 128;

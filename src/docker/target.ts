@@ -3,6 +3,7 @@ import type { Clock } from '../clock.js';
 import { type Env, resolveEnv } from '../env.js';
 import { invalidOption } from '../errors.js';
 import { backoff, type BackoffOptions } from '../internal/backoff.js';
+import { signalName, signalNumber } from '../internal/signal-names.js';
 import { sleep } from '../internal/signals.js';
 import { flag, parseOptions, strictObject, text } from '../options.js';
 import type { ExitResult, ShutdownTarget } from '../shutdown/types.js';
@@ -12,7 +13,6 @@ import { Engine } from './engine.js';
 import { isEngineFault } from './engine-fault.js';
 import { exitOf, unknownExit } from './exit.js';
 import { type NextExit, readWait } from './exit-watch.js';
-import { signalName, signalNumber } from './signal-names.js';
 import type { DockerLike } from './types.js';
 
 /** Between two looks at a container whose engine does not answer. */
@@ -40,7 +40,8 @@ export class ContainerTarget implements ShutdownTarget {
   #stopSignal: string | undefined;
   readonly #keepRestartPolicy: boolean;
   readonly #nextExit: NextExit | undefined;
-  readonly #sent = new Set<string>();
+  /** How often each signal was sent, or may have been: it may have ended by any of them. */
+  readonly #sent = new Map<string, number>();
   #exit: ExitResult | undefined;
   #disarmed: { policy?: RestartPolicy; paused?: true } = {};
 
@@ -81,12 +82,24 @@ export class ContainerTarget implements ShutdownTarget {
   /** @throws HandoverError `ERR_INVALID_OPTION` for what engines do not know as a signal */
   async signal(name: string, call: Call): Promise<void> {
     if (signalNumber(name) === undefined) throw invalidOption('signal', `${name} is not a signal of Linux`);
+    call.signal?.throwIfAborted();
     const id = await this.#pin(call);
     if (id === undefined) return;
     // Before the call: a signal whose fate is unknown counts as sent (G-8).
-    const sent = signalName(name);
-    this.#sent.add(sent);
-    if (!(await this.containers.kill(id, name, call))) this.#sent.delete(sent);
+    const uncount = this.#count(signalName(name));
+    try {
+      if (!(await this.containers.kill(id, name, call))) uncount();
+    } catch (error) {
+      if (hadNoEffect(error)) uncount();
+      throw error;
+    }
+  }
+
+  /** @returns takes back this one, and no other of the same name */
+  #count(sent: string): () => void {
+    const add = (times: number) => this.#sent.set(sent, (this.#sent.get(sent) ?? 0) + times);
+    add(1);
+    return () => add(-1);
   }
 
   kill(call: Call): Promise<void> {
@@ -150,10 +163,11 @@ export class ContainerTarget implements ShutdownTarget {
   /** @param code - of the last exit that was seen, if one was */
   #exitOf(info: ContainerInfo | undefined, code: number | undefined): ExitResult {
     const now = this.clock.wall();
-    if (info === undefined && code !== undefined) return exitOf({ code, oom: false, at: now }, this.#sent);
+    const sent = new Set([...this.#sent].filter(([, times]) => times > 0).map(([name]) => name));
+    if (info === undefined && code !== undefined) return exitOf({ code, oom: false, at: now }, sent);
     if (info?.startedAt === undefined) return unknownExit(now);
     const at = code === undefined ? (info.finishedAt ?? now) : now;
-    return exitOf({ code: info.exitCode, oom: info.oom, at }, this.#sent);
+    return exitOf({ code: info.exitCode, oom: info.oom, at }, sent);
   }
 
   async #look(call: Call): Promise<ContainerInfo | undefined> {
@@ -169,6 +183,11 @@ export class ContainerTarget implements ShutdownTarget {
     if (this.#pinned) return this.#container;
     return (await this.#look(call))?.id;
   }
+}
+
+/** Refused, or never sent; an engine that tried and failed has sent it, for all anybody knows (C35). */
+function hadNoEffect(error: unknown): boolean {
+  return isEngineFault(error) && (!error.sent || (error.status ?? 500) < 500);
 }
 
 const targetSchema = strictObject({ keepRestartPolicy: flag(false) });
