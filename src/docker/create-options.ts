@@ -1,5 +1,6 @@
+import { isIP } from 'node:net';
 import * as v from 'valibot';
-import { looseObject, record, strictObject } from '../options.js';
+import { record, strictObject } from '../options.js';
 
 /** Where a port of a container is asked to be published. */
 export interface PortBinding {
@@ -17,6 +18,19 @@ export interface CreateOptions {
     readonly PortBindings?: Readonly<Record<string, readonly PortBinding[] | null | undefined>> | null | undefined;
   } | null;
   readonly NetworkingConfig?: { readonly EndpointsConfig?: Readonly<Record<string, unknown>> | null } | null;
+}
+
+/**
+ * The ports of the host from which the engine picks one, as it reads them; 0 = any.
+ *
+ * @returns `undefined` for what no engine can start with
+ */
+export function hostPorts(text: string): { readonly first: number; readonly last: number } | undefined {
+  const [, from, to = from] = /^(\d+)(?:-(\d+))?$/.exec(text === '' ? '0' : text) ?? [];
+  const [first, last] = [Number(from), Number(to)];
+  // A range from 0 is created with, and refused at the start.
+  const taken = first <= last && last <= 65_535 && (first > 0 || last === 0);
+  return taken ? { first, last } : undefined;
 }
 
 /**
@@ -47,11 +61,22 @@ function unchecked(keys: readonly string[]): Readonly<Record<string, v.OptionalS
 }
 
 const word = v.nullish(v.string('must be text'));
+/** In one spelling, by which a port that is named twice shows. */
 const published = v.pipe(
   v.string(),
-  v.regex(/^\d+(-\d+)?\/(tcp|udp|sctp)$/, 'must be a port with its protocol, such as 80/tcp'),
+  v.regex(/^[1-9]\d{0,4}\/(tcp|udp|sctp)$/, 'must be a port with its protocol, such as 80/tcp'),
 );
-const bindings = v.array(looseObject({ HostIp: word, HostPort: word }), 'must be an array of { HostIp, HostPort }');
+/** Engines take what is no address for none at all, and publish on every one; a zone makes it none. */
+const hostIp = v.pipe(
+  v.string('must be text'),
+  v.check((ip) => ip === '' || (isIP(ip) > 0 && !ip.includes('%')), 'must be an IP address, or empty for all of them'),
+);
+const hostPort = v.pipe(
+  v.string('must be text'),
+  v.check((ports) => hostPorts(ports) !== undefined, 'must be a port, a range such as 8080-8090, or empty for any'),
+);
+const binding = strictObject({ HostIp: v.nullish(hostIp), HostPort: v.nullish(hostPort) });
+const bindings = v.array(binding, 'must be an array of { HostIp, HostPort }');
 
 const restartPolicy = strictObject({
   Name: v.nullish(
@@ -73,5 +98,5 @@ export const createOptions = strictObject({
   ...unchecked(KEYS),
   HostConfig: v.nullish(hostConfig),
   Image: v.optional(v.never('must be left out: the driver creates from the leased `image` (DP-6)')),
-  NetworkingConfig: v.nullish(looseObject({ EndpointsConfig: v.nullish(record(v.string(), v.unknown())) })),
+  NetworkingConfig: v.nullish(strictObject({ EndpointsConfig: v.nullish(record(v.string(), v.unknown())) })),
 });

@@ -1,4 +1,4 @@
-import type { CreateOptions, PortBinding } from './create-options.js';
+import { type CreateOptions, hostPorts, type PortBinding } from './create-options.js';
 import type { Labels } from './driver-labels.js';
 import type { DockerSpec } from './spec.js';
 
@@ -28,14 +28,15 @@ export interface FixedPort {
 }
 
 /**
- * The fixed ports of a spec, raw options included. A range leaves the choice to the engine, as no number and 0 do.
+ * The fixed ports of a spec, raw options included. A range of several leaves the choice to the engine, as no number and
+ * 0 do.
  */
 export function fixedPorts(spec: DockerSpec): readonly FixedPort[] {
   return Object.entries(bindingsOf(spec)).flatMap(([port, bindings]) => {
     const protocol = port.slice(port.indexOf('/'));
     return bindings.flatMap(({ HostIp, HostPort }) => {
-      const number = Number(HostPort ?? '');
-      return number > 0 ? [{ key: `${number}${protocol}`, ip: HostIp ?? '' }] : [];
+      const { first = 0, last = 0 } = hostPorts(HostPort ?? '') ?? {};
+      return first > 0 && first === last ? [{ key: `${first}${protocol}`, ip: HostIp ?? '' }] : [];
     });
   });
 }
@@ -47,7 +48,7 @@ export function clash(a: FixedPort, b: FixedPort): boolean {
 
 function covers(one: string, other: string): boolean {
   if (one === '' || one === other) return true;
-  return other.includes(':') ? one === '::' : one === '0.0.0.0' && other !== '';
+  return other.includes(':') ? one === '::' : one === '0.0.0.0';
 }
 
 function bindingsOf({ ports = {}, create }: DockerSpec): Readonly<Record<string, readonly PortBinding[]>> {

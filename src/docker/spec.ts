@@ -46,7 +46,8 @@ export type DockerSpec = {
   /**
    * The engine's own create options, for what has no field above: `{ HostConfig: { Binds: ['data:/data'] } }`. Keys of
    * it and of its `HostConfig` that no engine knows are refused, since an engine ignores them; what the keys hold is
-   * the engine's to check at the prestart. `null` says nothing.
+   * the engine's to check at the prestart, but for `PortBindings`: a `HostPort` is one port (`8080`, fixed as `host` is),
+   * a range or empty, a `HostIp` an address or empty. `null` says nothing.
    *
    * Refused is what would say a thing twice: `Cmd` beside `command`, `Env` beside `env`, another binding of a port whose
    * `host` is given. Labels are merged, and the ones the driver finds its containers by stay its own. Refused too are

@@ -43,6 +43,11 @@ it.each([
     { image: 'a', create: { HostConfig: { PortBindings: { '80/tcp': [{ HostPort: 8080 }] } } } },
     'create.HostConfig.PortBindings.80/tcp.0.HostPort',
   ],
+  [
+    { image: 'a', create: { HostConfig: { PortBindings: { '80/tcp': [{ hostPort: '8080' }] } } } },
+    'create.HostConfig.PortBindings.80/tcp.0.hostPort',
+  ],
+  [{ image: 'a', create: { NetworkingConfig: { endpointsConfig: {} } } }, 'create.NetworkingConfig.endpointsConfig'],
   [{ image: 'a', command: ['run'], create: { Cmd: ['walk'] } }, 'create.Cmd'],
   [{ image: 'a', env: {}, create: { Env: ['A=1'] } }, 'create.Env'],
   [
@@ -95,6 +100,64 @@ it('DP-7 host ports of the raw options are exclusive too, as the engine will bin
     },
   });
   expect(d.exclusive(spec).map(({ key }) => key)).toEqual(['8080/tcp', '9081/tcp', '53/udp', '9083/tcp']);
+});
+
+it.each(['80-82/tcp', '080/tcp', '0/tcp', '80/TCP'])(
+  'a port of the container written as %s is refused',
+  async (port) => {
+    const { parse } = await driver();
+    const path = `create.HostConfig.PortBindings.${port}`;
+    const create = { HostConfig: { PortBindings: { [port]: [] } } };
+    expect(() => parse({ image: 'a', create })).toThrow(expect.objectContaining({ details: { path } }));
+  },
+);
+
+/** A spec with one raw binding. */
+const bound = (binding: object) => ({
+  image: 'a',
+  create: { HostConfig: { PortBindings: { '80/tcp': [binding] } } },
+});
+
+it.each([
+  { HostPort: '8080', keys: ['8080/tcp'] },
+  { HostPort: '08080', keys: ['8080/tcp'] },
+  { HostPort: '8080-8080', keys: ['8080/tcp'] },
+  { HostPort: '65535', keys: ['65535/tcp'] },
+  { HostPort: '8080-8081', keys: [] },
+  { HostPort: '0', keys: [] },
+  { HostPort: '00', keys: [] },
+  { HostPort: '0-0', keys: [] },
+  { HostPort: '', keys: [] },
+  { HostPort: null, keys: [] },
+])('DP-7 HostPort $HostPort is fixed when only one port can come of it: $keys', async ({ HostPort, keys }) => {
+  const d = await driver();
+  expect(d.exclusive(d.parse(bound({ HostPort }))).map(({ key }) => key)).toEqual(keys);
+});
+
+it.each([
+  ...[' 8080', '8080 ', '+8080', '8e3', '0x1F90', '8080.0', 'http', '65536', '8080-65536', '8081-8080'],
+  ...['-', '8080-', '-8080', '8080-8080-8080', '8080 - 8081'],
+  // The engine creates with these, and cannot start.
+  ...['0-1', '0-8080'],
+])('DP-7 HostPort "%s", with which no engine can start, is refused', async (HostPort) => {
+  const { parse } = await driver();
+  const path = 'create.HostConfig.PortBindings.80/tcp.0.HostPort';
+  expect(() => parse(bound({ HostPort }))).toThrow(expect.objectContaining({ details: { path } }));
+});
+
+it.each(['localhost', '[::]', ' 127.0.0.1', '127.0.0.01', 'fe80::1%eth0', '10.0.0.0/8'])(
+  'HostIp "%s", in place of which an engine takes all addresses, is refused',
+  async (HostIp) => {
+    const { parse } = await driver();
+    const path = 'create.HostConfig.PortBindings.80/tcp.0.HostIp';
+    expect(() => parse(bound({ HostIp, HostPort: '8080' }))).toThrow(expect.objectContaining({ details: { path } }));
+  },
+);
+
+it.each(['', '127.0.0.1', '0.0.0.0', '::', '::1', '::ffff:127.0.0.1', null])('HostIp %j is taken', async (HostIp) => {
+  const { parse } = await driver();
+  const spec = bound({ HostIp, HostPort: '8080' });
+  expect(parse(spec)).toEqual(spec);
 });
 
 it.each([

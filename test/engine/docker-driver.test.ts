@@ -106,6 +106,20 @@ engineSuite('DockerDriver on a real engine', (real) => {
     await b.destroy();
   });
 
+  it.each([
+    { spelt: (port: number) => `${port}-${port}`, why: 'a range of one' },
+    { spelt: (port: number) => `0${port}`, why: 'a leading zero' },
+  ])('DP-7 $why is the fixed port that the driver takes it for', async ({ spelt }) => {
+    const port = await freePort();
+    const create = { HostConfig: { PortBindings: { '8080/tcp': [{ HostPort: spelt(port) }] } } };
+    expect(driverOn(real.docker).driver.exclusive({ image, create })).toMatchObject([{ key: `${port}/tcp` }]);
+    const a = await start(real.docker, { ports: { http: { container: 8080 } }, create });
+    expect(a.endpoints['http']).toMatchObject({ port });
+    await a.kill({});
+    await a.wait({});
+    await a.destroy();
+  });
+
   it('S49 a port that is taken fails the start with the engine’s words; discard clears it away', async () => {
     const host = await freePort();
     const a = await start(real.docker, { ports: { http: { container: 8080, host } } });
