@@ -26,7 +26,7 @@ export type DockerDriverOptions = {
   /** The coordinator of the same engine's images: `new ImageCoordinator({ source: dockerImages(docker) })`. */
   readonly images: ImageLeases;
 } & Opt<{
-  /** By which the driver is named. Default `docker`. */
+  /** By which you tell the driver from others; it keeps no containers apart. Default `docker`. */
   name: string;
 }>;
 
@@ -42,6 +42,11 @@ const stateSchema = looseObject({ containerId: text, imageId: text, reference: v
 /**
  * Runs tasks as containers of a Docker engine (DP-8). Containers are found again by labels, created under a name that is
  * unique to alloc, task and spec, and never restarted by the engine.
+ *
+ * The labels say nothing of who made a container: all drivers on one engine, of any `name` and in any program, take
+ * each other's containers for their own. Programs that share an engine must keep their alloc ids apart, by a prefix of
+ * their own, say. Under one alloc id and task each would adopt or remove what the other has prepared, and recover what
+ * the other runs. What holds a fixed name or host port under any of our labels is expected to end before the start.
  *
  * A handle holds a connection to the engine open, on which it learns of the exit at once; it is closed at the exit,
  * and when the last caller of `wait()` has left.

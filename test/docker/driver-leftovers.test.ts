@@ -1,3 +1,4 @@
+import { DockerDriver } from 'handover/docker';
 import { expect, it } from 'vitest';
 import { bench, failure } from './driver-bench.js';
 
@@ -64,4 +65,12 @@ it('a container of another alloc is no leftover', async () => {
     { allocId: 'a', task: 'web', specHash: 'hash-1', started: false, state: { reference: 'app:v1' } },
     { allocId: 'b', task: 'web', specHash: 'hash-1', started: false },
   ]);
+});
+
+it('DP-2 labels name no maker: a driver of another name lists and adopts what this one has prepared', async () => {
+  const { driver, docker, leases, ask, clock } = await bench();
+  const { containerId } = await driver.prestart(ask('a'));
+  const other = new DockerDriver({ docker, images: leases, name: 'other' }, { clock });
+  expect(await other.list({})).toMatchObject([{ allocId: 'a', state: { containerId } }]);
+  expect((await other.prestart(ask('a'))).containerId).toBe(containerId);
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { afterCall, bench, type Bench, failure } from './driver-bench.js';
 
 const CREATE = { method: 'POST', path: /^\/containers\/create/ } as const;
+const LOOKED_AT = /^\/containers\/[0-9a-f]{64}\/json/;
 const LOOK = /GET \/containers\/a-web-[0-9a-f]{8}\/json/;
 
 /** A prestart whose two creates hang beyond their deadlines; nothing has landed when it rejects. */
@@ -75,6 +76,15 @@ describe('DP-1 a create that was given up', () => {
     land(b);
     await ended(b);
     expect(b.engine.containers).toEqual([]);
+  });
+
+  it('is not looked for again once the next prestart has adopted what landed, and then failed', async () => {
+    const b = await givenUp();
+    land(b);
+    b.engine.fault({ path: LOOKED_AT }, { status: 400, message: 'no' });
+    expect(await failure(b.driver.prestart(b.ask('a')))).toMatchObject({ details: { status: 400 } });
+    expect(b.engine.containers).toEqual([]);
+    expect([b.warnings, b.clock.pending]).toEqual([['create-unknown'], 0]);
   });
 
   it('does not hold up another spec, and does not touch its container', async () => {

@@ -3,7 +3,7 @@ import type { Duration, Opt } from '../../call.js';
 import { type Env, resolveEnv } from '../../env.js';
 import type { AuthProvider } from '../../image/types.js';
 import { abortable } from '../../internal/signals.js';
-import { duration, parseOptions, strictObject, text } from '../../options.js';
+import { duration, parseOptions, path, strictObject } from '../../options.js';
 import { askHelper } from './credential-helper.js';
 import { defaultConfigFile, helperOf, readDockerConfig, storedIn } from './docker-config.js';
 import { registryHost, serverAddress } from './registry-host.js';
@@ -16,7 +16,7 @@ export type DockerAuthOptions = Opt<{
   helperTimeout: Duration;
 }>;
 
-const OPTIONS = strictObject({ configFile: v.optional(text), helperTimeout: duration(10_000) });
+const OPTIONS = strictObject({ configFile: v.optional(path), helperTimeout: duration(10_000) });
 
 /**
  * The credentials that `docker login` left (IC-14), found as Docker's own client does: a registry's own helper

@@ -133,6 +133,7 @@ describe('dockerAuth: the file', () => {
   it.each([
     { options: { configfile: 'x' }, path: 'configfile' },
     { options: { configFile: '' }, path: 'configFile' },
+    { options: { configFile: '/etc/docker\0.json' }, path: 'configFile' },
     { options: { helperTimeout: 'soon' }, path: 'helperTimeout' },
     { options: { helperTimeout: Infinity }, path: 'helperTimeout' },
   ])('G-2 $options is refused at once, naming $path', ({ options, path }) => {
