@@ -3,7 +3,7 @@ import type { Opt } from './call.js';
 import { type Clock, systemClock } from './clock.js';
 import { type HandoverError, invalidOption } from './errors.js';
 import type { HandoverEvent } from './events.js';
-import { flag, looseObject, method, parseOptions } from './options.js';
+import { flag, method, openObject, parseOptions } from './options.js';
 import type { Registrar, ShutdownHooks } from './shutdown/types.js';
 import type { StateStore } from './store/store.js';
 
@@ -60,13 +60,13 @@ export interface Ground {
 }
 
 /** Keys that a primitive does not know are no error: env and hooks may be objects of the embedder's, with more in them. */
-const HOOKS = looseObject({
+const HOOKS = openObject({
   preStop: v.optional(method),
   postStop: v.optional(method),
   cancelled: v.optional(method),
   preStopFirst: flag(true),
 });
-const ENV = looseObject({ onEvent: v.optional(method), hooks: v.optional(HOOKS) });
+const ENV = openObject({ onEvent: v.optional(method), hooks: v.optional(HOOKS) });
 
 /**
  * The one place where an env's defaults are filled in.

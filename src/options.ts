@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { parseDuration } from './duration.js';
 import { type HandoverError, invalidOption } from './errors.js';
+import { isPlain } from './internal/is-plain.js';
 import { messageOf } from './internal/message-of.js';
 
 /**
@@ -57,32 +58,59 @@ export const path = v.pipe(
   v.check((value) => !value.includes('\0'), 'must not contain a NUL'),
 );
 
+/** What holds something that none of its keys shows. */
+const BUILT_IN = /^\[object (\w*Array|ArrayBuffer|(Weak)?(Map|Set)|Date|Error|Promise|RegExp)\]$/;
+/** Names that valibot leaves out of what it parses. */
+const LOST = ['__proto__', 'constructor', 'prototype'];
+
+const PLAIN = v.custom<object>(isPlain, 'must be a plain object, such as { … }');
+const OPEN = v.custom<object>((value) => !BUILT_IN.test(Object.prototype.toString.call(value)), PLAIN.message);
+const NAMES = v.pipe(
+  PLAIN,
+  v.rawCheck(({ dataset: { typed, value }, addIssue }) => {
+    const key = typed ? LOST.find((name) => Object.hasOwn(value, name)) : undefined;
+    if (key === undefined) return;
+    const path = { type: 'unknown', origin: 'key', input: value, key, value: undefined } as const;
+    addIssue({ message: 'is a name that cannot be taken', path: [path] });
+  }),
+);
+
 /**
- * A schema of objects that takes no array for one, as valibot's own do: `[]` would be a block with nothing in it.
+ * A schema of objects that first asks what kind of object it gets: for valibot's own, a list or a `Map` is a block with
+ * nothing in it.
  *
  * @param schema - one that refuses `null`
  */
-function noArray<S extends v.GenericSchema>(schema: S): S {
-  const run: S['~run'] = ({ value, ...dataset }, config) =>
-    schema['~run']({ ...dataset, value: Array.isArray(value) ? null : value }, config);
+function asking<S extends v.GenericSchema>(schema: S, kind: v.GenericSchema<unknown, object>): S {
+  const run: S['~run'] = (dataset, config) => {
+    const { value } = dataset;
+    if (Array.isArray(value)) return schema['~run']({ ...dataset, value: null }, config);
+    if (typeof value !== 'object' || value === null) return schema['~run'](dataset, config);
+    const asked = kind['~run']({ value }, config);
+    return asked.issues === undefined ? schema['~run'](dataset, config) : asked;
+  };
   return { ...schema, '~run': run };
 }
 
 /** An object of these keys and no others. */
 export function strictObject<const E extends v.ObjectEntries>(entries: E) {
-  return noArray(v.strictObject(entries));
+  return asking(v.strictObject(entries), PLAIN);
 }
 
 /** An object of these keys and any others. */
 export function looseObject<const E extends v.ObjectEntries>(entries: E, message?: string) {
-  return noArray(v.looseObject(entries, message));
+  return asking(v.looseObject(entries, message), PLAIN);
+}
+
+/** The same for an object of the embedder's, which may be of a class: what it inherits counts as well. */
+export function openObject<const E extends v.ObjectEntries>(entries: E) {
+  return asking(v.looseObject(entries), OPEN);
 }
 
 /** An object whose keys are names of the caller's choice. */
 export function record<K extends v.GenericSchema<string, string>, V extends v.GenericSchema>(key: K, value: V) {
-  return noArray(v.record(key, value));
+  return asking(v.record(key, value), NAMES);
 }
-
 /** A function; nothing of what it takes can be checked. */
 export const method = v.function('must be a function');
 

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import * as v from 'valibot';
 import {
@@ -7,6 +8,7 @@ import {
   looseObject,
   method,
   oneOf,
+  openObject,
   parseOptions,
   port,
   record,
@@ -53,6 +55,78 @@ describe('one defaulting point', () => {
     const first = parseOptions(SCHEMA, {});
     expect(parseOptions(SCHEMA, first)).toEqual(first);
     expect(parseOptions(SCHEMA, {}).removal).not.toBe(first.removal);
+  });
+});
+
+describe('an object of options is a plain one', () => {
+  class Own {
+    id = 'a';
+  }
+  const NOT_PLAIN = 'must be a plain object, such as { … }';
+
+  it.each([
+    ['a Map', new Map()],
+    ['a Set', new Set()],
+    ['a Date', new Date(0)],
+    ['a promise', Promise.resolve({ id: 'a' })],
+    ['an expression', /a/],
+    ['bytes', Buffer.from('a')],
+    ['an Own', new Own()],
+    ['what inherits', Object.create({ id: 'a' })],
+    ['a Map of another realm', runInNewContext('new Map()')],
+  ])('G-2 %s holds what no key shows, and is refused', (_, input: unknown) => {
+    const message = (path: string) => `Option ${path}: ${NOT_PLAIN}`;
+    expect(() => parseOptions(strictObject({ id: v.optional(text) }), input)).toThrow(message('(options)'));
+    expect(() => parseOptions(record(text, v.unknown()), input, 'env')).toThrow(message('env'));
+    expect(() => parseOptions(looseObject({ id: v.optional(text) }), input, 'call')).toThrow(message('call'));
+    expect(() => parseOptions(strictObject({ a: block({ b: flag(true) }) }), { a: input })).toThrow(message('a'));
+  });
+
+  it.each([
+    ['a Map', new Map()],
+    ['a Set', new Set()],
+    ['a Date', new Date(0)],
+    ['a promise', Promise.resolve({ id: 'a' })],
+    ['an expression', /a/],
+    ['bytes', Buffer.from('a')],
+    ['a Map of another realm', runInNewContext('new Map()')],
+  ])('G-2 %s is no open bag', (_, input: unknown) => {
+    const bag = openObject({ id: v.optional(text) });
+    expect(() => parseOptions(bag, input, 'env')).toThrow(`Option env: ${NOT_PLAIN}`);
+  });
+
+  it('G-2 an open bag may be an object of a class, with what it inherits', () => {
+    expect(parseOptions(openObject({ id: text }), new Own())).toMatchObject({ id: 'a' });
+    class Hooks {
+      preStop(): void {}
+    }
+    const hooks = openObject({ preStop: v.optional(method) });
+    expect(parseOptions(hooks, new Hooks())).toMatchObject({ preStop: Hooks.prototype.preStop });
+    class Wrong {
+      get preStop(): number {
+        return 1;
+      }
+    }
+    expect(() => parseOptions(hooks, new Wrong())).toThrow('Option preStop: must be a function');
+  });
+
+  it.each([Object.assign(Object.create(null), { id: 'a' }), runInNewContext('({ id: "a" })')])(
+    'G-2 without a prototype, or of another realm, it is plain (%#)',
+    (input: unknown) => {
+      expect(parseOptions(strictObject({ id: text }), input)).toEqual({ id: 'a' });
+      expect(parseOptions(looseObject({ id: text }), input)).toEqual({ id: 'a' });
+      expect(parseOptions(record(text, text), input)).toEqual({ id: 'a' });
+    },
+  );
+
+  it.each(['__proto__', 'constructor', 'prototype'])('G-2 the name %s, which would be lost, is refused', (name) => {
+    const own: unknown = JSON.parse(`{ "a": 80, "${name}": 80 }`);
+    const refused = (path: string) => `Option ${path}: is a name that cannot be taken`;
+    expect(() => parseOptions(record(text, port), own)).toThrow(refused(name));
+    expect(() => parseOptions(strictObject({ ports: record(text, port) }), { ports: own })).toThrow(
+      refused(`ports.${name}`),
+    );
+    expect(() => parseOptions(strictObject({ a: port }), own)).toThrow(`Option ${name}: is not an option`);
   });
 });
 

@@ -1,4 +1,5 @@
 import { invalidOption } from '../errors.js';
+import { isPlain } from '../internal/is-plain.js';
 
 /** One change: a key gets a value, or goes. Deleting a key that is not there is done already. */
 export type StoreOp = { readonly put: string; readonly value: unknown } | { readonly del: string };
@@ -106,10 +107,4 @@ function firstFault(
     if (fault !== undefined) return fault;
   }
   return undefined;
-}
-
-/** Also one of another realm, or without a prototype. */
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
