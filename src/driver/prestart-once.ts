@@ -1,6 +1,7 @@
 import type { Call } from '../call.js';
 import { HandoverError } from '../errors.js';
 import type { Progress } from '../image/types.js';
+import { checkContext } from '../internal/check-call.js';
 import { abortable } from '../internal/signals.js';
 import type { DriverPrestart, PreparedTask, PrestartContext } from './driver.js';
 
@@ -32,6 +33,7 @@ class Preparations {
   constructor(private readonly work: Work) {}
 
   async prestart(ctx: Context): Promise<PreparedTask> {
+    checkContext(ctx);
     for (;;) {
       ctx.signal?.throwIfAborted();
       const current = this.#current.get(ctx.owner);
@@ -39,7 +41,10 @@ class Preparations {
       if (current.leaving === undefined && current.specHash === ctx.specHash) {
         if (current.done === undefined) return this.#join(current, ctx);
         // Somebody may have removed it behind our back: then it is nothing to join (AL-3).
-        if (await current.done.prepared.intact(ctx)) return current.done.prepared;
+        const intact = await current.done.prepared.intact(ctx);
+        // Started or discarded while we looked: then it is not there for us any more, or not for long.
+        if (this.#current.get(ctx.owner) !== current) continue;
+        if (intact && current.leaving === undefined) return current.done.prepared;
       }
       await abortable(this.#retire(current, superseded(ctx)), ctx.signal);
     }
@@ -137,6 +142,8 @@ function superseded(by: Context): HandoverError {
  * a discard by one is a discard for all. A preparation ends as such when it fails, is discarded or has been started.
  *
  * Leftovers of earlier processes are the driver's own to find.
+ *
+ * What is no context is refused with `ERR_INVALID_OPTION` before the driver is asked.
  *
  * @param driver - must not be frozen, nor may what it prepares: `prestart`, `start` and the tasks' `discard` are
  *   replaced in place, so that the class with its private fields stays what it is

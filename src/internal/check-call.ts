@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { Call } from '../call.js';
-import { parseOptions, strictObject } from '../options.js';
+import type { PrestartContext } from '../driver/driver.js';
+import { looseObject, method, parseOptions, strictObject, text } from '../options.js';
 
 /** The signal of a {@link Call}, also for options that are a call and more. */
 export const callSignal = v.optional(v.custom<AbortSignal>(isSignal, 'must be an AbortSignal'));
@@ -14,6 +15,27 @@ const CALL = strictObject({ signal: callSignal });
  */
 export function checkCall(call: Call): void {
   parseOptions(CALL, call);
+}
+
+const OWNED = looseObject({ signal: callSignal, owner: text });
+const CONTEXT = looseObject({ ...OWNED.entries, allocId: text, task: text, specHash: text, report: method });
+
+/**
+ * The same for what finds something again by its owner; it may say more.
+ *
+ * @throws HandoverError `ERR_INVALID_OPTION`
+ */
+export function checkOwnedCall(call: Call & { readonly owner: string }): void {
+  parseOptions(OWNED, call);
+}
+
+/**
+ * The same for what a driver prepares a task by; its spec is for the driver to check.
+ *
+ * @throws HandoverError `ERR_INVALID_OPTION`
+ */
+export function checkContext(ctx: PrestartContext<unknown>): void {
+  parseOptions(CONTEXT, ctx);
 }
 
 function isSignal(value: unknown): boolean {

@@ -10,9 +10,10 @@ import { Undos } from '../driver/undos.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { HandoverError, invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
+import { checkCall, checkOwnedCall } from '../internal/check-call.js';
 import { messageOf } from '../internal/message-of.js';
 import { bootId } from '../internal/process-identity.js';
-import { parseOptions, path, strictObject, text } from '../options.js';
+import { looseObject, parseOptions, path, strictObject, text } from '../options.js';
 import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
 import { type Run, killSurvivors } from './identity.js';
 import { type Launched, launch } from './launch.js';
@@ -43,6 +44,9 @@ const OPTIONS = strictObject({
     v.custom<ArtifactLeases>((value) => typeof value === 'object' && value !== null, 'must be an ImageCoordinator'),
   ),
 });
+
+/** A newer version may have put more into it. */
+const STATE = looseObject({ pid: v.number(), startedAt: v.number(), directory: text });
 
 /**
  * Runs tasks as OS processes (DP-10): each in a group of its own, with its output straight in files, living on when
@@ -114,7 +118,9 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
    *
    * @throws HandoverError `ERR_START_FAILED`, or the signal's reason; then nothing of it runs
    */
-  async start(prepared: ProcessPrepared, { signal }: Call): Promise<ProcessHandle> {
+  async start(prepared: ProcessPrepared, call: Call): Promise<ProcessHandle> {
+    checkCall(call);
+    const { signal } = call;
     signal?.throwIfAborted();
     const own = await ready(prepared);
     const { folder, record } = own;
@@ -134,7 +140,14 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     }
   }
 
+  /**
+   * Finds a task again; `undefined` = it is gone, or has been started anew.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION` for what is no state of a handle of this driver
+   */
   async recover(state: ProcessState, call: Call & { readonly owner: string }): Promise<ProcessHandle | undefined> {
+    parseOptions(STATE, state, 'state');
+    checkOwnedCall(call);
     call.signal?.throwIfAborted();
     const [allocId = '', task = ''] = call.owner.split('/');
     const folder = new TaskFolder(this.#directory, allocId, task);
@@ -151,6 +164,7 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
   }
 
   async list(call: Call): Promise<readonly ListedTask<ProcessState>[]> {
+    checkCall(call);
     call.signal?.throwIfAborted();
     const folders = await taskFolders(this.#directory);
     const listed = await Promise.all(folders.map(async (folder) => ({ folder, record: await folder.find() })));
