@@ -22,7 +22,8 @@ in the kill-first order, and with handover. Shows both outages side by side.
   npm run demo                                    two OS processes, nothing else is needed
   npm run demo -- --docker --from REF --to REF    two containers of your images
 
-  --json                 one JSON object on standard output, and nothing else
+  --json                 one JSON object on standard output, and nothing else; npm run -s demo -- --json, since npm
+                         prints a banner of its own without -s
   --port N               with --docker: the fixed host port (default: a free one)
   --container-port N     with --docker: where the server listens in the container (default: 8080)
   --path PATH            with --docker: what the client asks for, answered with 2xx or 3xx (default: /)

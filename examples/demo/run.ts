@@ -4,7 +4,7 @@ import { Client, type Seen } from './client.js';
 import { type Span, Spans } from './spans.js';
 import type { World } from './world.js';
 
-/** After a failed update the client goes on for this long, to see whether anybody serves. */
+/** After an update the client goes on for this long, to see whether anybody serves, and goes on to. */
 const LOOK_ON_MS = 500;
 
 /** What came of one of the two updates. */
@@ -40,6 +40,16 @@ export const handover: Way = async (previous, next, signal) => {
   return { outcome, ...(cause !== undefined && { cause: cause.message }) };
 };
 
+/** What came up and has ended again since has replaced nothing. */
+function inTheEnd(came: Came, { outageMs }: Seen, next: AllocLifecycle): Came {
+  if (came.outcome !== 'replaced' || outageMs !== null) return came;
+  const { terminal, reason } = next.status();
+  return {
+    outcome: 'failed',
+    cause: `Version 2 came up, and does not serve any more. ${terminal ? reason.message : ''}`.trimEnd(),
+  };
+}
+
 /** One run of an update. */
 export interface Run {
   readonly name: string;
@@ -63,8 +73,9 @@ export async function runUpdate(world: World, { name, way, signal, clearing }: R
     const spans = new Spans({ v1: previous, v2: next });
     const client = new Client(world.url);
     const came = await way(previous, next, signal);
-    if (came.outcome !== 'replaced') await sleep(LOOK_ON_MS, undefined, { signal }).catch(() => undefined);
-    const update = { ...came, ...(await client.stop()), spans: spans.end() };
+    await sleep(LOOK_ON_MS, undefined, { signal }).catch(() => undefined);
+    const seen = await client.stop();
+    const update = { ...seen, ...inTheEnd(came, seen, next), spans: spans.end() };
     signal.throwIfAborted();
     return update;
   } finally {

@@ -90,6 +90,15 @@ describe('one update of the demo', () => {
     },
   );
 
+  it.each([{ way: killFirst }, { way: handover }])(
+    'a version that comes up and ends at once has replaced nothing ($way.name)',
+    async ({ way }) => {
+      const { outcome, outageMs, cause } = await update(way, { exitAfter: 150, exit: { code: 1 } });
+      expect({ outcome, outageMs }).toEqual({ outcome: 'failed', outageMs: null });
+      expect(cause).toMatch(/^Version 2 came up, and does not serve any more\. Its task ended with code 1$/);
+    },
+  );
+
   it('called off, it rejects with the reason and leaves nothing', async () => {
     const world = await demo.world({ prestart: 'hang' }, 'v2');
     const control = new AbortController();

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EmptyProject, codeBlocks, installPacked, typeCheck, typeSource } from './packed.js';
 
@@ -99,11 +99,23 @@ describe('the packed library in an empty project', () => {
   });
 
   it('holds the build and its papers, and nothing else', () => {
-    const strangers = project.files.filter(
-      (path) => !/^(dist\/.*\.(js|d\.ts|map)|README\.md|LICENSE|package\.json)$/.test(path),
-    );
-    expect(strangers).toEqual([]);
+    const papers =
+      /^(dist\/.*\.(js|d\.ts|map)|docs\/[\w-]+\.md|examples\/deploy\/deploy\.ts|README\.md|LICENSE|package\.json)$/;
+    expect(project.files.filter((path) => !papers.test(path))).toEqual([]);
     expect(project.files).toContain('dist/index.d.ts');
+  });
+
+  it('has what its pages link to', async () => {
+    const pages = project.files.filter((path) => path.endsWith('.md'));
+    const links = await Promise.all(
+      pages.map(async (page) => {
+        const text = await readFile(join(project.directory, 'node_modules/handover', page), 'utf8');
+        const targets = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target]) => target!);
+        return targets.map((target) => join(dirname(page), target));
+      }),
+    );
+    expect(links.flat().filter((target) => !project.files.includes(target))).toEqual([]);
+    expect(links.flat()).toContain('docs/limits.md');
   });
 
   it('asks for nothing but what it uses', () => {
