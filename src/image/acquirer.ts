@@ -10,13 +10,16 @@ import type { Gate, Gates } from './gates.js';
 import type { Lease } from './lease.js';
 import type { Looks, Sight } from './looks.js';
 import { absentError, isRetryable, pullFailed, pullReason } from './pull-failure.js';
-import type { ImageRecord } from './record.js';
 import { asksRegistry, type Request } from './request.js';
 import type { Shelf } from './shelf.js';
 import type { Artifact, ImageLease } from './types.js';
 
 /** Between the tries of a caller with a deadline, when no gate says how long (IC-9). */
 const PATIENCE = { first: 1_000, max: 30_000, jitter: 'full' } as const;
+
+const FRESH = { stale: false };
+/** The registry could not be asked for a newer one. */
+const STALE = { stale: true };
 
 /** What the acquirer needs of the coordinator. */
 export interface AcquireDeck<A extends Artifact> {
@@ -54,7 +57,8 @@ export class Acquirer<A extends Artifact> {
       return await asked;
     } catch (error) {
       if (!isRetryable(error)) throw error;
-      const lease = await this.#present(request, signal, true);
+      const lease = await this.#present(request, signal, STALE);
+      if (lease === undefined) await this.#missed(request, signal);
       if (lease === undefined || lease === 'misfit') throw error;
       const message = `The registry could not be reached; ${request.owner} got the local copy`;
       this.#deck.flights.warn(request.name.key, 'image-stale', message);
@@ -100,18 +104,19 @@ export class Acquirer<A extends Artifact> {
         await abortable(flight.ended, signal);
         continue;
       }
-      if (flight !== undefined && joins(request, flight)) return flight.join(request, signal);
+      if (flight !== undefined && joins(request, flight)) return await flight.join(request, signal);
       if (asksRegistry(request)) {
         const flown = await this.#fly(request, signal, false);
         if (flown === undefined) continue;
         return flown;
       }
-      const present = await this.#present(request, signal, false);
+      const present = await this.#present(request, signal, FRESH);
+      if (present === undefined) await this.#missed(request, signal);
       if (present !== undefined && present !== 'misfit') return present;
       if (request.policy === 'never') throw absentError(request.reference, "the policy 'never' forbids to fetch it");
       if (!request.name.pullable) throw absentError(request.reference, 'it cannot be fetched by such a reference');
       const other = board.get(request.flightKey);
-      if (other?.open === true) return other.join(request, signal);
+      if (other?.open === true) return await other.join(request, signal);
       const flown = other === undefined ? await this.#fly(request, signal, present === undefined) : undefined;
       if (flown !== undefined) return flown;
     }
@@ -122,25 +127,25 @@ export class Acquirer<A extends Artifact> {
    *
    * @returns `misfit`: something is there, for another platform
    */
-  async #present(
+  #present(
     request: Request,
     signal: AbortSignal | undefined,
-    stale: boolean,
+    o: { readonly stale: boolean },
   ): Promise<Lease<A> | 'misfit' | undefined> {
     const { looks, shelf, flights } = this.#deck;
     const look = (): Promise<Sight<A> | undefined> => flights.look(request.name.key, request.platform);
     const take = ({ artifact, fits }: Sight<A>): Lease<A> | 'misfit' =>
-      fits ? shelf.grant(artifact, request, { stale }) : 'misfit';
-    const taken = await looks.settle(request.name.key, () => looks.shared(request.key, look), take, signal);
-    const known = taken === undefined ? shelf.lastBound(request.key)?.record : undefined;
-    if (known?.state === 'held') await this.#missed(known, signal);
-    return taken;
+      fits ? shelf.grant(artifact, request, o) : 'misfit';
+    return looks.together(request.key, request.name.key, look, take, signal);
   }
 
-  /** What is held is not there: somebody else has deleted it (S41), or only its name. */
-  async #missed(record: ImageRecord<A>, signal: AbortSignal | undefined): Promise<void> {
-    const still = await abortable(this.#deck.flights.look(record.id, undefined), signal);
-    if (still === undefined) this.#deck.shelf.lose(record);
+  /** It is not there; if it is held, somebody else has deleted it (S41), or only its name. */
+  async #missed({ key }: Request, signal: AbortSignal | undefined): Promise<void> {
+    const { shelf, flights } = this.#deck;
+    const record = shelf.lastBound(key)?.record;
+    if (record?.state !== 'held') return;
+    const still = await abortable(flights.look(record.id, undefined), signal);
+    if (still === undefined) shelf.lose(record);
   }
 
   /** @returns `undefined`: a gate was in the way, and is open now; look again */

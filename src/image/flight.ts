@@ -104,7 +104,7 @@ export class Flight<A extends Artifact> {
   }
 
   /** Waits for it: one more caller (IC-3). */
-  async join(request: Request, signal: AbortSignal | undefined): Promise<ImageLease<A>> {
+  join(request: Request, signal: AbortSignal | undefined): Promise<ImageLease<A>> {
     const waiter = this.#waiters.add(request);
     this.#cancelLinger();
     this.forced ||= asksRegistry(request);
@@ -114,12 +114,9 @@ export class Flight<A extends Artifact> {
       this.#ticket?.promote();
     }
     if (request.onProgress !== undefined) this.#waiters.tell(waiter, this.progress);
-    const dispose = onAbort(signal, (reason) => this.#leave(waiter, reason));
-    try {
-      return await waiter.lease.promise;
-    } finally {
-      dispose();
-    }
+    const { promise } = waiter.lease;
+    if (signal === undefined) return promise;
+    return promise.finally(onAbort(signal, (reason) => this.#leave(waiter, reason)));
   }
 
   start(): void {

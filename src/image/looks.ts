@@ -1,6 +1,6 @@
 import { deferred } from '../internal/deferred.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
-import { abortable } from '../internal/signals.js';
+import { abortable, onAbort } from '../internal/signals.js';
 import type { Artifact } from './types.js';
 
 /** What a look found. */
@@ -10,32 +10,25 @@ export interface Sight<A extends Artifact> {
   readonly fits: boolean;
 }
 
+/** One of those who share a look. */
+interface Member<A extends Artifact> {
+  /** @param seen - `undefined`: it is not there */
+  readonly saw: (seen: Sight<A> | undefined) => void;
+  readonly failed: (error: unknown) => void;
+}
+
 /**
  * Looks and removals of content, kept apart (IC-16): what was found is acted on while no removal of it can run, and
  * is looked for again if one ran in between.
  */
 export class Looks<A extends Artifact> {
   readonly #locks = new KeyedLock();
-  /** Looks in progress, shared by all who ask for the same. */
-  readonly #looks = new Map<string, Promise<Sight<A> | undefined>>();
+  /** Looks in progress → all who ask for the same. */
+  readonly #crowds = new Map<string, Set<Member<A>>>();
   /** Names that are being taken away → the end of it. */
   readonly #untagging = new Map<string, Promise<void>>();
   /** Of each `settle` in progress: the ids and names that were removed since it looked. */
   readonly #watches = new Set<Set<string>>();
-
-  /** Joins the look in progress under `key`, or starts one. */
-  shared(key: string, look: () => Promise<Sight<A> | undefined>): Promise<Sight<A> | undefined> {
-    let running = this.#looks.get(key);
-    if (running === undefined) {
-      running = look();
-      this.#looks.set(key, running);
-      const end = (): void => {
-        if (this.#looks.get(key) === running) this.#looks.delete(key);
-      };
-      running.then(end, end);
-    }
-    return running;
-  }
 
   /** The removal of a name that is under way, if any. */
   untagging(name: string): Promise<void> | undefined {
@@ -74,6 +67,56 @@ export class Looks<A extends Artifact> {
     }
   }
 
+  /**
+   * As {@link Looks.settle}, for many: whoever asks under the same `key` while a look is in progress shares it, and what
+   * was found is acted on for all of them at once.
+   */
+  together<T>(
+    key: string,
+    name: string,
+    look: () => Promise<Sight<A> | undefined>,
+    act: (seen: Sight<A>) => T,
+    signal?: AbortSignal,
+  ): Promise<T | undefined> {
+    const crowd = this.#crowds.get(key) ?? this.#gather(key, name, look);
+    const { promise, resolve, reject } = deferred<T | undefined>();
+    const member: Member<A> = { saw: (seen) => resolve(seen && act(seen)), failed: reject };
+    crowd.add(member);
+    if (signal === undefined) return promise;
+    const leave = (reason: unknown): void => {
+      // Nothing is taken for who has left.
+      crowd.delete(member);
+      reject(reason);
+    };
+    return promise.finally(onAbort(signal, leave));
+  }
+
+  #gather(key: string, name: string, look: () => Promise<Sight<A> | undefined>): Set<Member<A>> {
+    const crowd = new Set<Member<A>>();
+    this.#crowds.set(key, crowd);
+    // What a look has found is older than whoever comes after it.
+    const close = (): void => {
+      if (this.#crowds.get(key) === crowd) this.#crowds.delete(key);
+    };
+    const tell = (seen: Sight<A> | undefined): void => {
+      for (const member of crowd) {
+        try {
+          member.saw(seen);
+        } catch (error) {
+          member.failed(error);
+        }
+      }
+      crowd.clear();
+    };
+    this.settle(name, () => look().finally(close), tell).then(
+      () => tell(undefined),
+      (error: unknown) => {
+        for (const { failed } of crowd) failed(error);
+      },
+    );
+    return crowd;
+  }
+
   /** Runs a removal of the content `id`; whoever found it before the end has to look again. */
   async removal<T>(id: string, work: () => Promise<T>): Promise<T> {
     return this.#locks.run(id, async () => {
@@ -102,7 +145,7 @@ export class Looks<A extends Artifact> {
   }
 
   #outdate(idOrName: string): void {
-    this.#looks.clear();
+    this.#crowds.clear();
     for (const removed of this.#watches) removed.add(idOrName);
   }
 }
