@@ -13,6 +13,7 @@ import { Emitter } from '../events.js';
 import { checkCall, checkOwnedCall } from '../internal/check-call.js';
 import { messageOf } from '../internal/message-of.js';
 import { bootId } from '../internal/process-identity.js';
+import { errorCode } from '../internal/system-error.js';
 import { looseObject, parseOptions, path, strictObject, text } from '../options.js';
 import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
 import { type Run, killSurvivors } from './identity.js';
@@ -181,7 +182,7 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
       await folder.write({ ...record, run: intent });
       return await launch(spec, folder.path, intent.mark, this.#clock);
     } catch (cause) {
-      throw startFailed(record, `did not start: ${messageOf(cause)}`, cause);
+      throw startFailed(record, `did not start: ${whyNot(cause)}`, cause);
     }
   }
 
@@ -211,4 +212,9 @@ function startFailed(
   cause?: unknown,
 ): HandoverError<'ERR_START_FAILED'> {
   return new HandoverError('ERR_START_FAILED', `${allocId}/${task} ${problem}`, { details: { allocId, task }, cause });
+}
+
+function whyNot(cause: unknown): string {
+  if (errorCode(cause) !== 'E2BIG') return messageOf(cause);
+  return 'its arguments and environment are together too big for the system, which takes about a quarter of the stack limit (`ulimit -s`); put some of it into a file (E2BIG)';
 }

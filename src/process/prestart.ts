@@ -39,7 +39,8 @@ export interface ProcessPrestart {
 export async function prepare(work: ProcessPrestart): Promise<TaskRecord> {
   const { folder, spec, ctx } = work;
   const record = (await adoptLeftover(work)) ?? (await beginAnew(work));
-  const own = [STATE_FILE, ...(record.content === undefined ? [] : [record.content.file])];
+  const content = record.content && { [record.content.file]: 'the content of the artifact' };
+  const own = { [STATE_FILE]: 'the driver’s own', ...content };
   const problem = await startProblem(spec, folder.path, own);
   if (problem !== undefined) throw failed(work, `${ctx.owner} could not be started: ${problem}`);
   ctx.signal?.throwIfAborted();

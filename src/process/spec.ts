@@ -1,24 +1,31 @@
+import { normalize } from 'node:path';
 import * as v from 'valibot';
 import type { Opt } from '../call.js';
 import type { ExclusiveResource } from '../driver/driver.js';
+import { invalidOption } from '../errors.js';
 import { parseOptions, path, port, record, strictObject, text } from '../options.js';
+import { STATE_FILE, contentName } from './task-folder.js';
 
 /**
  * What an OS process is started from.
  *
- * A program, a directory to start in or a place for output that is missing, or that this process has no right to, is
- * found by `prestart()`. Not before the start it shows that a program is none that the system can run (its interpreter
- * is missing, or it is for another machine), that arguments and environment are too long for the system, that a port
- * is taken by somebody who is no task of this host, or whatever has changed since.
+ * A program, the interpreter of a script, a directory to start in or a place for output that is missing, or that this
+ * process has no right to, is found by `prestart()`. Not before the start it shows that a program is none that the
+ * system can run (it is for another machine), that arguments and environment are together too big for the system, that a
+ * port is taken by somebody who is no task of this host, or whatever has changed since.
  */
 export type ProcessSpec = {
   /**
    * The program and its arguments; no shell. A program with a `/` is looked up from `cwd`, one without in the `PATH`
-   * that the process gets.
+   * that the process gets. Each has less than 128 KiB, as has a variable of `env` with its name.
    */
   readonly argv: readonly string[];
 } & Opt<{
-  /** A reference to content, such as `https://…#sha256=…`; it is put into the task's directory under its base name. */
+  /**
+   * A reference to content, such as `https://…#sha256=…`; it is put into the task's directory under its base name, or as
+   * `artifact` when that is none or has other characters than letters, digits and `_.~:@+=-`. Not where `stdout` or
+   * `stderr` go.
+   */
   artifact: string;
   /** Where the process starts; relative to the task's directory. Default: the task's directory. */
   cwd: string;
@@ -40,9 +47,16 @@ export type ProcessSpec = {
   stderr: string;
 }>;
 
+/** Of one string of arguments or environment, in bytes of UTF-8 with the NUL at its end (`execve(2)` of Linux). */
+const MAX_STRING = 131_072;
+const TOO_LONG = `must have less than ${MAX_STRING} bytes in UTF-8, with the name of a variable: the system takes no more in one argument or variable; put it into a file`;
+
+const fits = (value: string): boolean => Buffer.byteLength(value) < MAX_STRING;
+
 const argument = v.pipe(
   v.string('must be text'),
   v.check((value) => !value.includes('\0'), 'must not contain a NUL'),
+  v.check(fits, TOO_LONG),
 );
 const variable = v.pipe(
   path,
@@ -71,7 +85,22 @@ export type CheckedSpec = v.InferOutput<typeof SPEC>;
 
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the field */
 export function parseSpec(input: unknown): CheckedSpec {
-  return parseOptions(SPEC, input);
+  const spec = parseOptions(SPEC, input);
+  for (const [name, value] of Object.entries(spec.env)) {
+    if (!fits(`${name}=${value}`)) throw invalidOption(`env.${name}`, TOO_LONG);
+  }
+  if (spec.artifact !== undefined) checkPlace(contentName(spec.artifact), spec);
+  return spec;
+}
+
+/** Found out here, before anything is fetched; what only shows in the task's directory `prestart()` refuses. */
+function checkPlace(name: string, spec: CheckedSpec): void {
+  const place = `would be placed as ${name}, `;
+  if (name === STATE_FILE) throw invalidOption('artifact', `${place}which is the driver’s own; give it another name`);
+  for (const stream of ['stdout', 'stderr'] as const) {
+    if (normalize(spec[stream]) !== name) continue;
+    throw invalidOption('artifact', `${place}where ${stream} goes; give ${stream} another file`);
+  }
 }
 
 /** The ports of a spec; a program listens when it runs, so they are needed from the start on (DP-7). */

@@ -79,10 +79,10 @@ export async function taskFolders(directory: string): Promise<readonly TaskFolde
   return allocs.flatMap((allocId, i) => (tasks[i] ?? []).map((task) => new TaskFolder(directory, allocId, task)));
 }
 
-/** The name for a file of content in the folder: the last part of its path, unless that could clash or mislead. */
+/** The name for a file of content in the folder: the last part of its path, unless that is none or could mislead. */
 export function contentName(reference: string): string {
-  const name = URL.canParse(reference) ? new URL(reference).pathname.split('/').at(-1) : undefined;
-  return name !== undefined && SAFE.test(name) && !name.endsWith('.log') ? name : 'artifact';
+  const name = URL.canParse(reference) ? (new URL(reference).pathname.split('/').at(-1) ?? '') : '';
+  return SAFE.test(name) || name === STATE_FILE ? name : 'artifact';
 }
 
 async function foldersIn(path: string): Promise<readonly string[]> {

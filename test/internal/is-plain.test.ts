@@ -14,7 +14,9 @@ it.each([
   new Map(),
   new Date(),
   Promise.resolve(),
-  new (class Own {})(),
+  new (class Own {
+    a = 1;
+  })(),
   Object.create({}),
   runInNewContext('[]'),
   runInNewContext('new Map()'),

@@ -40,6 +40,20 @@ it('S49 a place for output that has vanished since is ERR_START_FAILED', async (
   await expect(stage.driver.start(prepared, {})).rejects.toMatchObject({ code: 'ERR_START_FAILED' });
 });
 
+it('G-2 what is just short enough starts, and what is too big in all says so', async () => {
+  const long = 'x'.repeat(131_071);
+  const fits = { argv: ['sh', '-c', 'exit ${#1}', 'sh', long], env: { AB: 'x'.repeat(131_068) } };
+  const handle = await stage.driver.start(await stage.driver.prestart(context(fits)), {});
+  expect(await handle.wait({})).toMatchObject({ code: 131_071 % 256 });
+  const big = { argv: ['sh', '-c', 'true', ...Array.from({ length: 64 }, () => long)] };
+  const prepared = await stage.driver.prestart(context(big, { task: 'big' }));
+  await expect(stage.driver.start(prepared, {})).rejects.toMatchObject({
+    code: 'ERR_START_FAILED',
+    message: expect.stringContaining('arguments and environment are together too big for the system') as string,
+  });
+  await prepared.discard();
+});
+
 it('DP-8 what was started is not started again', async () => {
   const prepared = await stage.driver.prestart(context(shell('exec sleep 60')));
   await stage.mind(await stage.driver.start(prepared, {}));

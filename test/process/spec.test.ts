@@ -19,11 +19,29 @@ describe('ProcessSpec', () => {
     [{ argv: ['a'], env: { A: 1 } }, 'env.A'],
     [{ argv: ['a'], env: { 'A=B': '1' } }, 'env.A=B'],
     [{ argv: ['a'], uid: 0 }, 'uid'],
+    [{ argv: ['a', 'x'.repeat(131_072)] }, 'argv.1'],
+    [{ argv: ['a', 'é'.repeat(65_536)] }, 'argv.1'],
+    [{ argv: ['a'], env: { AB: 'x'.repeat(131_069) } }, 'env.AB'],
+    [{ argv: ['a'], env: new Map([['A', '1']]) }, 'env'],
+    [{ argv: ['a'], ports: new Map([['http', 80]]) }, 'ports'],
+    [JSON.parse('{ "argv": ["a"], "env": { "__proto__": "1" } }'), 'env.__proto__'],
+    [{ argv: ['a'], artifact: 'https://h/.handover.json' }, 'artifact'],
+    [{ argv: ['a'], artifact: 'https://h/a/stdout.log#sha256=00' }, 'artifact'],
+    [{ argv: ['a'], artifact: 'https://h/stderr.log' }, 'artifact'],
+    [{ argv: ['a'], artifact: 'https://h/app', stdout: './app' }, 'artifact'],
     [null, '(options)'],
-  ])('G-2 %j is refused at %s', (spec, path) => {
+  ])('G-2 %.80j is refused at %s', (spec, path) => {
     expect(() => driver.parse(spec)).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path } }),
     );
+  });
+
+  it('DP-10 an artifact that cannot be placed is named', () => {
+    expect(() => driver.parse({ argv: ['a'], artifact: 'https://h/stdout.log' })).toThrow(
+      'Option artifact: would be placed as stdout.log, where stdout goes; give stdout another file',
+    );
+    const moved = { argv: ['a'], artifact: 'https://h/stdout.log', stdout: 'out' };
+    expect(driver.parse(moved)).toMatchObject(moved);
   });
 
   it('G-2 undefined is the default, and parsing twice changes nothing', () => {
@@ -85,8 +103,9 @@ describe('TaskFolder', () => {
     ['https://h/a/server.mjs?x=/y#sha256=00', 'server.mjs'],
     ['https://h/', 'artifact'],
     ['https://h', 'artifact'],
-    ['https://h/.handover.json', 'artifact'],
-    ['https://h/stdout.log', 'artifact'],
+    ['https://h/.hidden', 'artifact'],
+    ['https://h/a%20b', 'artifact'],
+    ['https://h/stdout.log', 'stdout.log'],
     ['https://h/%2e%2e', 'artifact'],
   ])('DP-10 %s is placed as %s', (reference, name) => {
     expect(contentName(reference)).toBe(name);

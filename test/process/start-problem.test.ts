@@ -46,8 +46,10 @@ describe('prestart finds out what could not be started, and leaves nothing', () 
 
   it('DP-1 IC-24 output cannot go into the content, which others share', async () => {
     const artifact = stage.host.origin.content('/app', 'content');
-    const prestart = stage.driver.prestart(context(shell('true', { artifact, stdout: './app' })));
-    await expect(prestart).rejects.toMatchObject({ message: expect.stringContaining('stdout cannot go to') as string });
+    const prestart = stage.driver.prestart(context(shell('true', { artifact, stdout: '../main/app' })));
+    await expect(prestart).rejects.toMatchObject({
+      message: expect.stringMatching(/stdout cannot go to .*, which is the content of the artifact/) as string,
+    });
   });
 
   it.each<ProcessSpec>([
@@ -59,5 +61,61 @@ describe('prestart finds out what could not be started, and leaves nothing', () 
   ])('DP-1 what can be started is not refused, and starts: %j', async (spec) => {
     const handle = await stage.driver.start(await stage.driver.prestart(context(spec)), {});
     expect(await handle.wait({})).toMatchObject({ code: 0 });
+  });
+});
+
+describe('DP-1 a script whose interpreter is missing', () => {
+  const script = (first: string, name = 'script'): Promise<void> =>
+    writeFile(join(stage.host.root, name), first, { mode: 0o755 });
+
+  it.each([
+    ['#!/no/such/interp\n', '/no/such/interp'],
+    ['#! \t/no/such/interp -x\necho', '/no/such/interp'],
+    ['#!/no/such/interp', '/no/such/interp'],
+    ['#!/bin/sh\r\necho\r\n', '/bin/sh\r'],
+    ['#!../interp\n', '../interp'],
+    ['#!/etc/passwd\n', '/etc/passwd'],
+  ])('%j: the interpreter is named', async (content, interpreter) => {
+    await script(content);
+    const program = join(stage.host.root, 'script');
+    await expect(stage.driver.prestart(context({ argv: [program] }))).rejects.toMatchObject({
+      code: 'ERR_DRIVER',
+      message: `web-1/main could not be started: ${program} is a script for ${JSON.stringify(interpreter)}, which is not a file that can be executed`,
+    });
+    expect(await readdir(stage.host.tasks)).toEqual([]);
+  });
+
+  it('one that is a script itself is looked at as well', async () => {
+    await script('#!/no/such/interp\n', 'inner');
+    await script(`#!${join(stage.host.root, 'inner')}\n`);
+    const prestart = stage.driver.prestart(context({ argv: [join(stage.host.root, 'script')] }));
+    await expect(prestart).rejects.toMatchObject({ message: expect.stringContaining('"/no/such/interp"') as string });
+  });
+
+  it('in the PATH it is passed over, as the system does', async () => {
+    await script('#!/no/such/interp\n', 'sh');
+    const PATH = `${stage.host.root}:/bin`;
+    const handle = await stage.driver.start(
+      await stage.driver.prestart(context({ argv: ['sh', '-c', 'exit 3'], env: { PATH } })),
+      {},
+    );
+    expect(await handle.wait({})).toMatchObject({ code: 3 });
+    const prestart = stage.driver.prestart(
+      context({ argv: ['sh'], env: { PATH: stage.host.root } }, { task: 'other' }),
+    );
+    await expect(prestart).rejects.toMatchObject({ message: expect.stringContaining('"/no/such/interp"') as string });
+  });
+
+  it.each([
+    ['#!/bin/sh\nexit 4\n', '.'],
+    ['#! /bin/sh -e\nexit 4\n', '.'],
+    ['#!/usr/bin/env sh\nexit 4\n', '.'],
+    ['#!bin/sh\nexit 4\n', '/'],
+    ['exit 4\n', '.'],
+  ])('%j from %s starts', async (content, cwd) => {
+    await script(content);
+    const spec = { argv: [join(stage.host.root, 'script')], cwd };
+    const handle = await stage.driver.start(await stage.driver.prestart(context(spec)), {});
+    expect(await handle.wait({})).toMatchObject({ code: 4 });
   });
 });
