@@ -13,6 +13,7 @@ export interface PortBinding {
 export interface CreateOptions {
   readonly Cmd?: unknown;
   readonly Env?: unknown;
+  readonly NetworkDisabled?: unknown;
   readonly HostConfig?: {
     readonly NetworkMode?: string | null | undefined;
     readonly PortBindings?: Readonly<Record<string, readonly PortBinding[] | null | undefined>> | null | undefined;

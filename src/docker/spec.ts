@@ -97,12 +97,27 @@ const schema = strictObject({
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the field */
 export function parseSpec(input: unknown): DockerSpec {
   const spec: DockerSpec = parseOptions(schema, input);
-  const twice = saidTwice(spec);
-  if (twice !== undefined) throw invalidOption(twice.path, twice.problem);
+  const problem = saidTwice(spec) ?? unpublished(spec);
+  if (problem !== undefined) throw invalidOption(problem.path, problem.problem);
   return spec;
 }
 
-function saidTwice(spec: DockerSpec): { readonly path: string; readonly problem: string } | undefined {
+interface Problem {
+  readonly path: string;
+  readonly problem: string;
+}
+
+/** Without a network of its own a container publishes nothing, and the engine drops the ports without a word. */
+function unpublished({ ports = {}, create }: DockerSpec): Problem | undefined {
+  const { HostConfig, NetworkDisabled } = (create ?? {}) as CreateOptions;
+  if ([ports, HostConfig?.PortBindings ?? {}].every((some) => Object.keys(some).length === 0)) return undefined;
+  const problem = 'leaves the container without ports of its own, and the spec names some; leave one of them out';
+  if (NetworkDisabled === true) return { path: 'create.NetworkDisabled', problem };
+  const mode = HostConfig?.NetworkMode ?? '';
+  return /^(none|host|container:.*)$/.test(mode) ? { path: 'create.HostConfig.NetworkMode', problem } : undefined;
+}
+
+function saidTwice(spec: DockerSpec): Problem | undefined {
   const { Cmd, Env, HostConfig } = (spec.create ?? {}) as CreateOptions;
   if (spec.command !== undefined && !isNothing(Cmd)) return { path: 'create.Cmd', problem: again('command') };
   if (spec.env !== undefined && !isNothing(Env)) return { path: 'create.Env', problem: again('env') };

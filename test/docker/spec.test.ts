@@ -191,3 +191,19 @@ it.each([
 ])('raw options that leave its life to the driver are taken as they are: %j', async (create) => {
   expect((await driver()).parse({ image: 'a', create })).toEqual({ image: 'a', create });
 });
+
+it.each([
+  [{ HostConfig: { NetworkMode: 'none' } }, 'create.HostConfig.NetworkMode'],
+  [{ HostConfig: { NetworkMode: 'host' } }, 'create.HostConfig.NetworkMode'],
+  [{ HostConfig: { NetworkMode: 'container:db' } }, 'create.HostConfig.NetworkMode'],
+  [{ NetworkDisabled: true }, 'create.NetworkDisabled'],
+])('DP-1 ports that the engine would drop are refused before anything is touched: %j', async (create, path) => {
+  const { parse } = await driver();
+  const HostConfig = { ...('HostConfig' in create && create.HostConfig), PortBindings: { '80/tcp': [{}] } };
+  for (const ports of [{ ports: { http: { container: 80 } }, create }, { create: { ...create, HostConfig } }]) {
+    expect(() => parse({ image: 'a', ...ports })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path } }),
+    );
+  }
+  expect(parse({ image: 'a', ports: {}, create })).toMatchObject({ create });
+});

@@ -1,1 +1,0 @@
-export { signalName, signalNumber } from '../internal/signal-names.js';
