@@ -163,34 +163,38 @@ engineSuite('a script that is run again for each version', (engine) => {
     expect(stderr).toMatch(problem);
   });
 
-  it('README: its script works the first time, the second time, and after a wrong tag', { timeout: 300_000 }, async () => {
-    const { service, port, image } = await fixture();
-    const [, code = ''] = /^```ts\n([^]*?)^```$/m.exec(await readFile(`${ROOT}README.md`, 'utf8')) ?? [];
-    const script = code
-      .replaceAll('web~', `${service}~`)
-      .replace('`app:${tag}`', `\`${image}:\${tag}\``)
-      .replace('host: 80 ', `host: ${port} `);
-    const path = `.cache/${service}.mts`;
-    await mkdir(`${ROOT}.cache`, { recursive: true });
-    await writeFile(`${ROOT}${path}`, script);
-    try {
-      const seen: unknown[] = [];
-      for (const tag of ['v1', 'v2', 'v2', 'typo', 'a b', 'v3']) {
-        const { code, stdout, stderr } = await run(engine, path, [tag]);
-        // What it could not even begin is one line, without a stack.
-        const told = stdout === '' ? stderr.trimEnd() : stdout.split(' ')[0];
-        seen.push({ tag, code, told, serves: await serving(port) });
+  it(
+    'README: its script works the first time, the second time, and after a wrong tag',
+    { timeout: 300_000 },
+    async () => {
+      const { service, port, image } = await fixture();
+      const [, code = ''] = /^```ts\n([^]*?)^```$/m.exec(await readFile(`${ROOT}README.md`, 'utf8')) ?? [];
+      const script = code
+        .replaceAll('web~', `${service}~`)
+        .replace('`app:${tag}`', `\`${image}:\${tag}\``)
+        .replace('host: 80 ', `host: ${port} `);
+      const path = `.cache/${service}.mts`;
+      await mkdir(`${ROOT}.cache`, { recursive: true });
+      await writeFile(`${ROOT}${path}`, script);
+      try {
+        const seen: unknown[] = [];
+        for (const tag of ['v1', 'v2', 'v2', 'typo', 'a b', 'v3']) {
+          const { code, stdout, stderr } = await run(engine, path, [tag]);
+          // What it could not even begin is one line, without a stack.
+          const told = stdout === '' ? stderr.trimEnd() : stdout.split(' ')[0];
+          seen.push({ tag, code, told, serves: await serving(port) });
+        }
+        expect(seen).toEqual([
+          { tag: 'v1', code: 0, told: 'replaced', serves: 'v1' },
+          { tag: 'v2', code: 0, told: 'replaced', serves: 'v2' },
+          { tag: 'v2', code: 1, told: expect.stringMatching(/^.*is also the id of.*$/) as unknown, serves: 'v2' },
+          { tag: 'typo', code: 1, told: 'kept-previous', serves: 'v2' },
+          { tag: 'a b', code: 1, told: expect.stringMatching(/^.*\bid\b.*$/) as unknown, serves: 'v2' },
+          { tag: 'v3', code: 0, told: 'replaced', serves: 'v3' },
+        ]);
+      } finally {
+        await rm(`${ROOT}${path}`, { force: true });
       }
-      expect(seen).toEqual([
-        { tag: 'v1', code: 0, told: 'replaced', serves: 'v1' },
-        { tag: 'v2', code: 0, told: 'replaced', serves: 'v2' },
-        { tag: 'v2', code: 1, told: expect.stringMatching(/^.*is also the id of.*$/) as unknown, serves: 'v2' },
-        { tag: 'typo', code: 1, told: 'kept-previous', serves: 'v2' },
-        { tag: 'a b', code: 1, told: expect.stringMatching(/^.*\bid\b.*$/) as unknown, serves: 'v2' },
-        { tag: 'v3', code: 0, told: 'replaced', serves: 'v3' },
-      ]);
-    } finally {
-      await rm(`${ROOT}${path}`, { force: true });
-    }
-  });
+    },
+  );
 });
