@@ -17,6 +17,19 @@ const START_CHECKS: readonly Check<DriverBench>[] = [
     },
   ],
   [
+    'DP-8 ports() is pure, and names the endpoints that the task then has',
+    async (bench) => {
+      const { driver, options } = bench;
+      if (driver.ports === undefined) return;
+      const spec: unknown = driver.parse(options.spec('v1'));
+      const names = [...driver.ports(spec)].sort();
+      assert.deepEqual([...driver.ports(spec)].sort(), names);
+      assert.deepEqual(await bench.listed(), []);
+      const { endpoints } = await bench.start('v1');
+      assert.deepEqual(Object.keys(endpoints).sort(), names);
+    },
+  ],
+  [
     'DP-1 discard() after start() has resolved is a no-op',
     async (bench) => {
       const prepared = await bench.prestart('v1');

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { Duration, Opt } from '../call.js';
 import { type HandoverError, isHandoverError } from '../errors.js';
+import { isPlain } from '../internal/is-plain.js';
 import { parseOptions, requiredDuration, strictObject } from '../options.js';
 import type { ExitResult } from '../shutdown/types.js';
 
@@ -47,7 +48,7 @@ const SCRIPT = strictObject({
   start: step,
   exitAfter: time,
   exitDelay: time,
-  exit: v.optional(v.custom<Partial<ExitResult>>((value) => typeof value === 'object', 'must be facts of an exit')),
+  exit: v.optional(v.custom<Partial<ExitResult>>(isPlain, 'must be facts of an exit')),
   ignores: v.optional(v.array(v.string('must be names of signals'))),
 });
 

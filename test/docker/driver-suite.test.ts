@@ -31,7 +31,10 @@ describeTaskDriver<DockerSpec>('DockerDriver on a fake engine', {
     await engine.close();
   },
   again: async () => driver(),
-  spec: (version) => withEnv({ VERSION: version }),
+  spec: (version) => ({
+    ...withEnv({ VERSION: version }),
+    ports: { http: { container: 80 }, admin: { container: 81 } },
+  }),
   exiting: () => withEnv({ EXIT_AFTER_MS: '5', EXIT_CODE: '3' }),
   stubborn: () => withEnv({ IGNORE_TERM: '1' }),
   hanging: () => {

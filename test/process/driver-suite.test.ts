@@ -15,7 +15,7 @@ describeTaskDriver('ProcessDriver', {
     return host.driver();
   },
   again: async () => host.driver(),
-  spec: (version) => shell(`echo ready ${version}; exec sleep 60`),
+  spec: (version) => shell(`echo ready ${version}; exec sleep 60`, { ports: { http: 8080, admin: 8081 } }),
   exiting: () => shell('exit 3'),
   stubborn: () => shell('trap "" TERM; echo ready; for i in $(seq 60); do sleep 1; done'),
   hanging: () => shell('exec sleep 60', { artifact: host.origin.silent('/app') }),

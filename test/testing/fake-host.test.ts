@@ -209,6 +209,8 @@ describe('scripts', () => {
   });
 
   it.each([
+    { script: { exit: null }, path: 'script.exit' },
+    { script: { exit: new Map() }, path: 'script.exit' },
     { script: { exitafter: '1s' }, path: 'script.exitafter' },
     { script: { exitAfter: '1' }, path: 'script.exitAfter' },
     { script: { prestart: 'hung' }, path: 'script.prestart' },
