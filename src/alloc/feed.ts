@@ -49,24 +49,33 @@ class MemoryFeed {
     try {
       yield* cell.watch(call.signal);
     } finally {
-      // Nobody has published it, and nobody asks for it any more.
-      if (cell.watchers === 0 && typeof cell.value.seen === 'string') this.#cells.delete(id);
+      this.#tidy(id);
     }
   }
 
   publish(view: AllocView): void {
     parseOptions(text, (view as AllocView | undefined)?.id, 'view.id');
     this.#cell(view.id).set({ seen: view });
+    // It may have been taken up again under the same id since: the latest end counts.
+    this.#ended.delete(view.id);
     if (view.terminal) this.#ended.add(view.id);
     const [oldest] = this.#ended;
     if (oldest === undefined || this.#ended.size <= REMEMBERED) return;
     this.#ended.delete(oldest);
-    this.#cells.delete(oldest);
+    this.#tidy(oldest);
   }
 
   synced(): void {
     this.#complete = true;
     for (const cell of this.#cells.values()) if (cell.value.seen === 'unreachable') cell.set({ seen: 'absent' });
+  }
+
+  /** Forgets an id of which there is nothing to remember, once nobody watches it: a watcher learns what is next. */
+  #tidy(id: string): void {
+    const cell = this.#cells.get(id);
+    if (cell === undefined || cell.watchers > 0) return;
+    const { seen } = cell.value;
+    if (typeof seen === 'string' || (seen.terminal && !this.#ended.has(id))) this.#cells.delete(id);
   }
 
   #cell(id: string): Cell<Sighting> {

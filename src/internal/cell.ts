@@ -17,7 +17,7 @@ export class Cell<T> {
     return this.#value;
   }
 
-  /** How many watch; for tests of listener hygiene. */
+  /** How many watch it now, or wait for a value. */
   get watchers(): number {
     return this.#listeners.size;
   }
@@ -28,7 +28,7 @@ export class Cell<T> {
   }
 
   /** Tells every later value, synchronously. Returns the end of the subscription. */
-  subscribe(listener: (value: T) => void): () => void {
+  #subscribe(listener: (value: T) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -43,7 +43,7 @@ export class Cell<T> {
     const now = pick(this.#value);
     if (now !== undefined) return now;
     const found = deferred<R>();
-    const end = this.subscribe((value) => {
+    const end = this.#subscribe((value) => {
       try {
         const answer = pick(value);
         if (answer !== undefined) found.resolve(answer);
@@ -63,7 +63,7 @@ export class Cell<T> {
   /** The current value, then the latest one whenever it has changed; values in between may be skipped. */
   async *watch(signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
     let changed = deferred();
-    const end = this.subscribe(() => changed.resolve());
+    const end = this.#subscribe(() => changed.resolve());
     const dispose = onAbort(signal, (reason) => changed.reject(reason));
     changed.promise.catch(() => undefined);
     try {

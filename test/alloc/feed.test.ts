@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AllocPeer, type Sighting, NextAllocWatcher, memoryFeed, peer } from 'handover';
+import { type AllocPeer, type Sighting, NextAllocWatcher, PrevAllocWatcher, memoryFeed, peer } from 'handover';
 import { turn, view } from './scripted-peer.js';
 import { outcomeOf, world } from './world.js';
 
@@ -90,6 +90,40 @@ describe('the memory feed', () => {
     expect(await now(peer(feed, 'a0'))).toBe('absent');
     expect(await now(peer(feed, 'a1'))).toMatchObject({ state: 'stopped' });
     expect(await now(peer(feed, 'runs'))).toMatchObject({ state: 'running' });
+  });
+
+  it('AL-2 AL-12: one that has ended and runs again under its id is not forgotten, and releases nobody', async () => {
+    const feed = memoryFeed();
+    feed.synced();
+    feed.publish?.(view('stopped', { id: 'a' }));
+    feed.publish?.(view('running', { id: 'a' }));
+    for (let i = 0; i < 1_000; i++) feed.publish?.(view('stopped', { id: `x${i}` }));
+    expect(await now(peer(feed, 'a'))).toMatchObject({ state: 'running' });
+    const control = new AbortController();
+    const wait = outcomeOf(new PrevAllocWatcher(peer(feed, 'a')).wait({ signal: control.signal }));
+    await turn();
+    control.abort('still waits');
+    expect((await wait).error).toBe('still waits');
+    // Its latest end counts: it is the last to be forgotten.
+    feed.publish?.(view('stopped', { id: 'a' }));
+    for (let i = 1_000; i < 1_999; i++) feed.publish?.(view('stopped', { id: `x${i}` }));
+    expect(await now(peer(feed, 'a'))).toMatchObject({ state: 'stopped' });
+  });
+
+  it('AL-12 no lost wake-up: who watches an ended id sees it when it runs again, however many have ended since', async () => {
+    const feed = memoryFeed();
+    feed.synced();
+    feed.publish?.(view('stopped', { id: 'a' }));
+    const watch = feed.watch('a', {})[Symbol.asyncIterator]();
+    expect((await watch.next()).value).toMatchObject({ seen: { state: 'stopped' } });
+    for (let i = 0; i < 1_000; i++) feed.publish?.(view('stopped', { id: `x${i}` }));
+    feed.publish?.(view('running', { id: 'a' }));
+    expect((await watch.next()).value).toMatchObject({ seen: { state: 'running' } });
+    feed.publish?.(view('stopped', { id: 'a' }));
+    for (let i = 1_000; i < 2_000; i++) feed.publish?.(view('stopped', { id: `x${i}` }));
+    // Remembered for the one who watches, and no longer than that.
+    await watch.return?.(undefined);
+    expect(await now(peer(feed, 'a'))).toBe('absent');
   });
 
   it.each([

@@ -49,19 +49,6 @@ describe('Cell.until', () => {
   });
 });
 
-describe('Cell.subscribe', () => {
-  it('AL-12 tells every later value, until the end of the subscription', () => {
-    const cell = new Cell(0);
-    const told: number[] = [];
-    const end = cell.subscribe((value) => told.push(value));
-    cell.set(1);
-    cell.set(1);
-    end();
-    cell.set(2);
-    expect([told, cell.watchers]).toEqual([[1, 1], 0]);
-  });
-});
-
 describe('Cell.watch', () => {
   it('AL-12 gives the current value first, then the latest; what came in between may be skipped', async () => {
     const cell = new Cell(0);
