@@ -24,6 +24,11 @@ class Preparation {
     readonly owner: string,
     readonly specHash: string,
   ) {}
+
+  /** Whether who wants this spec may join it. */
+  isOpenTo({ specHash }: Context): boolean {
+    return this.leaving === undefined && this.specHash === specHash;
+  }
 }
 
 /** The preparations of one driver, by owner. */
@@ -38,13 +43,13 @@ class Preparations {
       ctx.signal?.throwIfAborted();
       const current = this.#current.get(ctx.owner);
       if (current === undefined) return this.#join(this.#begin(ctx), ctx);
-      if (current.leaving === undefined && current.specHash === ctx.specHash) {
+      if (current.isOpenTo(ctx)) {
         if (current.done === undefined) return this.#join(current, ctx);
         // Somebody may have removed it behind our back: then it is nothing to join (AL-3).
         const intact = await current.done.prepared.intact(ctx);
         // Started or discarded while we looked: then it is not there for us any more, or not for long.
         if (this.#current.get(ctx.owner) !== current) continue;
-        if (intact && current.leaving === undefined) return current.done.prepared;
+        if (intact && current.isOpenTo(ctx)) return current.done.prepared;
       }
       await abortable(this.#retire(current, superseded(ctx)), ctx.signal);
     }

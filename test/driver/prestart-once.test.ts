@@ -101,6 +101,27 @@ describe('prestartOnce', () => {
     expect(driver.calls).toEqual(['prestart v1']);
   });
 
+  it.each(['discard', 'start'] as const)(
+    'DP-2: what is gone by a %s while it is looked at is handed to nobody: it is prepared anew',
+    async (deed) => {
+      const first = driver.prestart(context('v1'));
+      driver.works[0]!.done.resolve();
+      const prepared = await first;
+      const look = deferred<boolean>();
+      prepared.intact = () => look.promise;
+      const second = driver.prestart(context('v1'));
+      await turn();
+      if (deed === 'discard') await prepared.discard();
+      else await driver.start(prepared, {});
+      look.resolve(true);
+      await turn();
+      expect(driver.works).toHaveLength(2);
+      driver.works[1]!.done.resolve();
+      expect(await second).not.toBe(prepared);
+      expect(driver.calls.filter((call) => call.startsWith('discard'))).toHaveLength(deed === 'discard' ? 1 : 0);
+    },
+  );
+
   it('DP-2 the same spec gets what is prepared already, while it is intact', async () => {
     const first = driver.prestart(context('v1'));
     driver.works[0]!.done.resolve();
