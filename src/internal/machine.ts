@@ -24,18 +24,13 @@ export class Machine<S extends string, E extends string> {
     return this.#state;
   }
 
-  /** Whether the event would move the state. */
-  can(event: E): boolean {
-    const next = this.table[this.#state][event];
-    return next !== undefined && next !== this.#state;
-  }
-
   /** @returns whether the state moved */
   send(event: E): boolean {
-    if (!this.can(event)) return false;
     const from = this.#state;
-    this.#state = this.table[from][event] as S;
-    this.onMove(from, this.#state, event);
+    const next = this.table[from][event];
+    if (next === undefined || next === from) return false;
+    this.#state = next;
+    this.onMove(from, next, event);
     return true;
   }
 }

@@ -46,7 +46,6 @@ export class Registrations {
   readonly #workers = new Map<string, Promise<void>>();
   readonly #clock: Clock;
   readonly #emitter: Emitter<never>;
-  #idle: Deferred<void> | undefined;
 
   constructor(
     private readonly registrar: Registrar,
@@ -54,16 +53,6 @@ export class Registrations {
   ) {
     this.#clock = ground.clock;
     this.#emitter = new Emitter(ground);
-  }
-
-  /** How many instances the registry does not agree on yet. */
-  get pending(): number {
-    return this.#intents.size;
-  }
-
-  /** Resolves once the registry agrees on everything. */
-  async settled(): Promise<void> {
-    if (this.#intents.size > 0) await (this.#idle ??= deferred()).promise;
   }
 
   /** Resolves once nothing runs any more for intents that were withdrawn: no call, no timer. */
@@ -154,8 +143,6 @@ export class Registrations {
     }
     this.#intents.delete(id);
     this.#workers.delete(id);
-    if (this.#intents.size === 0) this.#idle?.resolve();
-    if (this.#intents.size === 0) this.#idle = undefined;
   }
 
   async #attempt({ instance, wanted }: Intent): Promise<void> {

@@ -142,6 +142,19 @@ it('G-5 case C64 its timer does not keep the process alive; never is never', () 
   expect(asked).toEqual([{ keepAlive: false }]);
 });
 
+it('IC-15 an alarm that is due at once, added by one that fires, comes after whatever else is due by then', async () => {
+  const clock = new FakeClock();
+  const timers = new HeapTimer(clock);
+  const order: string[] = [];
+  timers.add(10, () => {
+    order.push('first');
+    timers.add(0, () => order.push('added'));
+  });
+  clock.timer(10, () => order.push('other'));
+  await clock.advance(10);
+  expect(order).toEqual(['first', 'other', 'added']);
+});
+
 it('IC-23 clear cancels everything', async () => {
   const clock = new FakeClock();
   const timers = new HeapTimer(clock);
