@@ -117,10 +117,10 @@ export class Replacement {
 
   async #removeNext(): Promise<void> {
     const { next } = this;
-    if (isBeforeStart(next.state)) await next.discard();
+    if (isBeforeStart(next.state)) await this.#discard(next);
     else if (!isTerminal(next.state)) await next.stop({ reason: 'unhealthy' }).result;
     if (isTerminal(next.state)) await this.#destroy(next);
-    else this.#warnOfRemains(next, `it is ${next.state}`);
+    else if (!next.life.aborted) this.#warnOfRemains(next, `it is ${next.state}`);
   }
 
   async #destroy(alloc: AllocLifecycle): Promise<void> {
@@ -135,7 +135,7 @@ export class Replacement {
     try {
       await alloc.discard();
     } catch (error) {
-      this.#warnOfRemains(alloc, messageOf(error));
+      if (!alloc.life.aborted) this.#warnOfRemains(alloc, messageOf(error));
     }
   }
 
@@ -195,7 +195,9 @@ export class Replacement {
     if (kept) {
       // It may have come up, and been lost again. Unhealthy or not, it may be all that clients still reach.
       if (isServing(next.state)) await this.#reinstated();
-      await this.#removeNext();
+      if (!this.#letGo()) await this.#removeNext();
+      // Of one that is let go of nothing is undone (G-4).
+      if (this.#letGo()) return this.#result('detached', stop);
       const cause = causeOf(error, stop) ?? this.#calledOff();
       return this.#result(this.#keptAs(), stop, cause);
     }
@@ -224,13 +226,17 @@ export class Replacement {
     else this.#warnOfRemains(current, `it is ${current.state}`);
   }
 
+  #letGo(): boolean {
+    return [this.next, this.current].some((alloc) => alloc?.life.aborted);
+  }
+
   /** The previous one is back in the registry, or it was waited for long enough. */
   async #reinstated(): Promise<void> {
     const { clock } = this.#ground;
     const late = (): Error => new Error(`not registered again in ${REINSTATE_MS} ms`);
     const back = (signal: AbortSignal): Promise<void> => this.current?.reinstated({ signal }) ?? Promise.resolve();
     // It may have ended meanwhile, or the registry may be down for long: the next one is removed all the same.
-    await withDeadline(clock, REINSTATE_MS, undefined, late, back).catch(() => undefined);
+    await withDeadline(clock, REINSTATE_MS, this.next.life, late, back).catch(() => undefined);
   }
 
   /** One that cannot be killed may be let go of while the next one waits for it: then nobody sees its end any more. */

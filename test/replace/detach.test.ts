@@ -5,6 +5,38 @@ import { turn } from '../alloc/scripted-peer.js';
 import { SERVED, outcomeOf, world } from '../alloc/world.js';
 import { DRAINS, under } from './under-way.js';
 
+describe('while the previous one is put back', () => {
+  it.each(['a', 'b'] as const)(
+    'RO-1 G-4: %s is let go of: nothing is undone, at once, and the outcome says so',
+    async (who) => {
+      const w = await under('start-first', { settings: DRAINS });
+      await w.clock.advance('15s');
+      expect(w.a.state).toBe('draining');
+      w.registrar.register = () => new Promise(() => undefined);
+      void w.a.stopping?.cancel();
+      await w.clock.advance('8s');
+      const signals = w.host.calls.length;
+      await w[who].detach();
+      const result = await w.done;
+      expect([result.outcome, result.remains, w.host.running()]).toEqual(['detached', undefined, ['a/web', 'b/web']]);
+      expect(w.host.calls.slice(signals)).toEqual([]);
+      expect(w.log.types()).not.toContain('remains');
+      expect(await w.leftovers()).toBe(0);
+    },
+  );
+
+  it('RO-1 G-4: b is let go of while it is removed: the outcome says so, and nothing of it is called remains', async () => {
+    const w = await under('start-first', { settings: DRAINS });
+    await w.clock.advance('15s');
+    void w.a.stopping?.cancel();
+    await w.clock.advance('8s');
+    expect(w.b.state).toBe('draining');
+    await w.b.detach();
+    const result = await w.done;
+    expect([result.outcome, result.remains, result.serving?.id]).toEqual(['detached', undefined, 'a']);
+  });
+});
+
 describe('detach', () => {
   const SCENES = [
     { scene: 'preparing', order: 'stop-first', script: { prestart: 'hang' }, after: 0, serves: 'a', left: ['a/web'] },
