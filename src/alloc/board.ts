@@ -78,7 +78,7 @@ export class AllocBoard {
     this.#since = this.ground.clock.wall();
     this.#reason = { ...why, at: this.#since };
     this.#facets = { ...this.#facets, wait: null, ...facets };
-    this.#publish();
+    this.#publish(true);
     this.emitter.emit('alloc:changed', { from, alloc: this.status });
     return true;
   }
@@ -89,17 +89,23 @@ export class AllocBoard {
     this.#tell();
   }
 
-  /** Changes facets within a state, and tells it as `event`, if one is given. */
-  show(facets: Partial<Facets>, event?: 'alloc:health' | 'alloc:task'): void {
+  /**
+   * Changes facets within a state, and tells it as `event`, if one is given.
+   *
+   * @param gotOn - it is progress all the same: whoever waits for some is patient again (AL-4)
+   */
+  show(facets: Partial<Facets>, event?: 'alloc:health' | 'alloc:task', gotOn = false): void {
     this.#facets = { ...this.#facets, ...facets };
-    this.#publish();
+    this.#publish(gotOn || event !== undefined);
     if (event === 'alloc:health') this.emitter.emit(event, { alloc: this.status });
     if (event === 'alloc:task') this.emitter.emit(event, { task: this.facts.task, alloc: this.status });
   }
 
-  #publish(): void {
-    this.#revision++;
-    this.cell.set(this.#read());
+  /** New words for what is as it was are no news to those who watch from afar. */
+  #publish(news: boolean): void {
+    const next = this.#read();
+    if (news || next.reached !== this.status.reached) this.#revision++;
+    this.cell.set({ ...next, revision: this.#revision });
     this.#tell();
   }
 

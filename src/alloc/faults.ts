@@ -19,7 +19,10 @@ export function ended({ id, state, reason }: AllocStatus): HandoverError<'ERR_AL
   });
 }
 
-/** Health was not reached in time. */
+/** The code of a health reason: what asks for a port that the task does not have can never pass, or be registered. */
+export const NO_SUCH_PORT = 'no-such-port';
+
+/** Health was not reached in time, or cannot be. */
 export function unhealthy(
   id: string,
   { checks, healthyDeadline }: AllocOptions['health'],
@@ -29,7 +32,11 @@ export function unhealthy(
   const failing = names.filter((name) => reading.checks[name]?.code !== 'check-passing');
   const words = failing.map((name) => reading.checks[name]?.message ?? `Check ${name} has given no result`);
   const why = words.length === 0 ? 'its checks did not pass for long enough' : words.join('; ');
-  const message = `Alloc ${id} did not become healthy within ${formatDuration(healthyDeadline)} of its start: ${why}`;
+  const never = Object.values(reading.checks).some(({ code }) => code === NO_SUCH_PORT);
+  const how = never
+    ? 'cannot become healthy'
+    : `did not become healthy within ${formatDuration(healthyDeadline)} of its start`;
+  const message = `Alloc ${id} ${how}: ${why}`;
   return new HandoverError('ERR_UNHEALTHY', message, { details: { allocId: id, checks: failing } });
 }
 

@@ -32,7 +32,8 @@ export async function untilGoal(
 ): Promise<AllocStatus> {
   if (!Object.hasOwn(GOALS, goal)) throw invalidOption('goal', `must be one of ${Object.keys(GOALS).join(', ')}`);
   const isThere = there ?? GOALS[goal];
-  const link = linkSignals(call.signal, life.signal);
+  // An end stays true, also of an alloc that was let go of.
+  const link = linkSignals(call.signal, board.status.terminal ? undefined : life.signal);
   try {
     return await board.cell.until((status) => {
       if (isThere(status)) return status;

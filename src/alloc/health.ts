@@ -53,11 +53,12 @@ export class HealthMonitor {
   }
 
   /**
-   * From here on the window counts.
+   * From here on the window counts, unless it was stopped before.
    *
    * @param deadline - what is left of it, ms
    */
   start(deadline: number): void {
+    if (this.#end.signal.aborted) return;
     this.#stopDeadline = this.#ports.clock.timer(deadline, () => void this.#lastLook());
     for (const check of this.#options.checks) void this.#observe(check);
     this.#judge();

@@ -63,19 +63,15 @@ export class AllocLaunch {
     if (this.#start !== undefined) await this.#join(this.#start, o.signal);
   }
 
-  /** Whether a start is in progress. */
-  get starting(): boolean {
-    return this.#state === 'starting';
-  }
-
   /** Settles when a start in progress has. */
   async settled(): Promise<void> {
     await this.#start?.settled();
   }
 
   /** Calls a start in progress off. */
-  callOff(reason: unknown): void {
-    void this.#start?.abort(reason);
+  callOffStart(): void {
+    const { board } = this.#parts;
+    if (board.state === 'starting') void this.#start?.abort(ended(board.status));
   }
 
   async discard(): Promise<void> {
@@ -87,6 +83,8 @@ export class AllocLaunch {
     this.#dropped.abort(ended(board.status));
     await this.#prestart?.abort(this.#dropped.signal.reason);
     await task.discard();
+    // Let go of meanwhile: nothing more was undone, and it can be taken up again.
+    life.throwIfAborted();
     board.send(
       'discard',
       { code: 'discarded', message: 'It was discarded before it was started' },
@@ -96,7 +94,7 @@ export class AllocLaunch {
 
   /** Looks whether what was prepared is still there; an alloc that has lost it is `rejected` (AL-3). */
   async check(signal: AbortSignal): Promise<'known' | 'unknown'> {
-    const { board, task, warn } = this.#parts;
+    const { board, life, task, warn } = this.#parts;
     if (this.#state !== 'prepared' && this.#state !== 'waiting') return 'known';
     try {
       if (await task.intact({ signal })) return 'known';
@@ -105,6 +103,7 @@ export class AllocLaunch {
       warn('It could not be seen whether the preparation is still there', error);
       return 'unknown';
     }
+    life.throwIfAborted();
     // A discard removes it too, and says so itself.
     if (this.#dropped.signal.aborted) return 'known';
     const why = { code: 'vanished', message: 'What was prepared was removed by somebody else' };
@@ -117,7 +116,8 @@ export class AllocLaunch {
   /** @throws when there is nothing to prepare or start any more */
   #requireAlive(): void {
     const { board, life } = this.#parts;
-    life.throwIfAborted();
+    // An end stays true, also of one that was let go of.
+    if (!isTerminal(this.#state)) life.throwIfAborted();
     if (isTerminal(this.#state) || this.#dropped.signal.aborted) throw ended(board.status);
   }
 
@@ -146,6 +146,8 @@ export class AllocLaunch {
     const stopTimer = ground.clock.timer(timeout, () => link.abort(this.#late('ERR_PRESTART_FAILED', timeout)));
     try {
       await task.prestart(link.signal);
+      if (link.signal.aborted) await task.discard();
+      link.signal.throwIfAborted();
       const done = { code: 'prepared', message: 'Everything but the start is done' };
       board.send('prepared', done, this.#phase('prepared'));
     } catch (error) {
@@ -212,9 +214,10 @@ export class AllocLaunch {
     const stopTimer = ground.clock.timer(healthyDeadline, late);
     try {
       const handle = await task.start(link.signal);
-      life.throwIfAborted();
-      board.send('started', { code: 'started', message: 'Its task runs' }, this.#phase('running'));
+      if (!life.aborted) board.send('started', { code: 'started', message: 'Its task runs' }, this.#phase('running'));
+      // Also of one that was let go of, before or by a listener just now: its handle has to learn that.
       started(handle);
+      life.throwIfAborted();
     } catch (error) {
       const why = { code: 'start-failed', message: messageOf(error), ...errorOf(error) };
       if (!life.aborted) board.send(calledOff.aborted ? 'discard' : 'startFailed', why, this.#phase('dead'));

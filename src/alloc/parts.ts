@@ -37,8 +37,11 @@ export function assemble(spec: AllocSpec, env: AllocEnv): AllocParts {
   const options = parseAlloc(spec, env);
   const { id } = options;
   const life = new AbortController();
-  const warn = (message: string, error: unknown): void =>
+  const warn = (message: string, error: unknown): void => {
+    // What goes wrong because it was let go of is what was wanted (G-4).
+    if (life.signal.aborted) return;
     board.emitter.warn(`alloc ${id}`, { code: 'alloc-warning', message, ...errorOf(error) });
+  };
   const shared = { id, ground, env, options, life: life.signal, warn };
   const task = makeTask(options, { ...shared, progress: (progress) => showProgress(board, task.name, progress) });
   const services = new AllocServices(id, options.services, ground, () => upkeep.onRegistered());

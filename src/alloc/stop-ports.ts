@@ -2,7 +2,6 @@ import type { TaskHandle } from '../driver/driver.js';
 import type { Ground, Wait } from '../env.js';
 import type { ExitResult, ShutdownBudget, ShutdownRun, ShutdownTarget, StopReason } from '../shutdown/types.js';
 import type { Why } from './board.js';
-import { ended } from './faults.js';
 import { type AllocParts, budgetOf } from './parts.js';
 import type { AllocEvent } from './states.js';
 import type { AllocState } from './types.js';
@@ -48,9 +47,7 @@ export function stopPorts(parts: AllocParts, calledOff: () => void): StopPorts {
     send: (event, why, wait) => send(parts, event, why, wait),
     discard: () => launch.discard(),
     started: () => launch.settled(),
-    callOffStart: () => {
-      if (launch.starting) launch.callOff(ended(board.status));
-    },
+    callOffStart: () => launch.callOffStart(),
     target: () => task.handle as TaskHandle,
     sequence: (target, reason) => sequencer.run(target, { services: services.standing, reason }),
     exited: (exit) => upkeep.exited(exit),
@@ -66,7 +63,7 @@ function send({ board, task, upkeep }: AllocParts, event: AllocEvent, why: Why, 
   if (told) upkeep.told();
   board.send(event, why, {
     peers: { ...board.status.peers, ...(wait?.on !== undefined && { next: wait.on }) },
-    wait: wait ?? null,
+    wait: wait ?? (event === 'callOff' ? upkeep.wait : null),
     ...(told && { tasks: { [task.name]: { phase: 'stopping' } } }),
   });
 }

@@ -115,6 +115,8 @@ export class AllocStop implements StopRun<AllocStopReport> {
     try {
       // A turn for the caller to get hold of the run before anything happens.
       await behind?.result;
+      // An end stays true, also of one that was let go of.
+      if (isTerminal(state())) return report('stopped');
       life.throwIfAborted();
       if (isBeforeStart(state())) await this.ports.discard();
       else await this.#untilStarted();
@@ -173,7 +175,8 @@ export class AllocStop implements StopRun<AllocStopReport> {
         return this.#callOff(this.#gate.lost === undefined ? 'cancelled' : 'kept', this.#gate.lost ?? gate, [done]);
       case 'unkillable': {
         const message = 'It was killed and has not ended; it is watched';
-        this.ports.send('unkillable', { code: 'unkillable', message });
+        const wait = { for: 'exit', since: this.ports.ground.clock.wall(), until: null, why: message } as const;
+        this.ports.send('unkillable', { code: 'unkillable', message }, wait);
         return report('unkillable', gate, [done]);
       }
       case 'detached':

@@ -78,9 +78,9 @@ export class AllocTaskRunner {
   }
 
   /**
-   * The slow work. What a driver prepared in spite of an abort is undone here, unless the alloc was let go of.
+   * The slow work. It may have been done in spite of an abort.
    *
-   * @throws HandoverError `ERR_PRESTART_FAILED`, or the signal's reason
+   * @throws HandoverError `ERR_PRESTART_FAILED`
    */
   async prestart(signal: AbortSignal): Promise<void> {
     try {
@@ -93,9 +93,6 @@ export class AllocTaskRunner {
     } catch (error) {
       if (!signal.aborted) throw this.#failed('ERR_PRESTART_FAILED', 'could not be prepared', error);
     }
-    if (!signal.aborted) return;
-    await this.discard();
-    throw signal.reason;
   }
 
   /** Whether what was prepared is all still there (AL-3). */

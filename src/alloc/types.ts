@@ -125,7 +125,7 @@ export interface AllocView {
   readonly terminal: boolean;
   /** The longest its stop can take, ms; `'never'`: it has no end, as `killTimeout` has none. */
   readonly stopBudget: number | 'never';
-  /** Grows with each change. */
+  /** Grows with each event, and when one more check passes. Other words for a failing check are no progress (AL-4). */
   readonly revision: number;
   readonly exclusive: readonly ExclusiveResource[];
 }

@@ -1,10 +1,11 @@
 import { Deadline } from '../clock.js';
 import type { TaskHandle } from '../driver/driver.js';
-import type { Ground, Reason } from '../env.js';
+import type { Ground, Reason, Wait } from '../env.js';
 import { linkSignals } from '../internal/signals.js';
 import type { ExitResult } from '../shutdown/types.js';
 import type { AllocBoard, Facets } from './board.js';
 import { probes } from './checks.js';
+import { NO_SUCH_PORT } from './faults.js';
 import { HealthMonitor, type HealthReading } from './health.js';
 import type { AllocOptions } from './options.js';
 import type { AllocServices } from './services.js';
@@ -39,6 +40,10 @@ export class AllocUpkeep {
   /** What asks for a port that the task does not have: it can never be registered or pass, so never be healthy. */
   #misfits: Readonly<Record<string, Reason>> = {};
   #healthy = false;
+  /** When it has to be healthy. */
+  #healthWait: Wait | null = null;
+  /** How many checks have passed at once, at most: only more than that is progress (AL-4). */
+  #most = 0;
 
   constructor(parts: UpkeepParts) {
     this.#parts = parts;
@@ -58,19 +63,27 @@ export class AllocUpkeep {
     return { passing: false, verdict: 'unhealthy', checks: { ...checks, ...this.#misfits } };
   }
 
+  /** What it waits for by itself; `null` once it is healthy. */
+  get wait(): Wait | null {
+    return this.#healthy ? null : this.#healthWait;
+  }
+
   /**
-   * From here on it is kept up.
+   * From here on it is kept up, unless it was let go of meanwhile.
    *
    * @param deadline - in which it has to become healthy, ms. Default: it has just been started
    */
   begin(handle: TaskHandle, deadline: number = this.#parts.options.health.healthyDeadline): void {
-    const { ground, board } = this.#parts;
+    const { ground, board, life } = this.#parts;
+    // In any case: for one that was let go of it closes what its handle holds open for us (G-4).
+    void this.#watchExit(handle);
+    if (life.aborted) return;
     this.#locate(handle);
     const until = new Deadline(ground.clock, deadline).wall;
     const why = 'Becomes healthy when its checks pass for long enough';
     const wait = { for: 'health', since: ground.clock.wall(), until, why } as const;
+    this.#healthWait = wait;
     board.show({ health: 'pending', wait, checks: this.#misfits }, 'alloc:health');
-    void this.#watchExit(handle);
     void this.#register('started');
     this.#monitor.start(deadline);
   }
@@ -107,7 +120,7 @@ export class AllocUpkeep {
       { tasks: { [task.name]: { phase: 'dead', ...(exit && { exit }) } }, health: 'none', healthy: false },
     );
     services.deregister(DEREGISTER_MS, life).catch((error: unknown) => {
-      if (!life.aborted) this.#parts.warn('It has ended, and a service is still registered', error);
+      this.#parts.warn('It has ended, and a service is still registered', error);
     });
   }
 
@@ -143,11 +156,17 @@ export class AllocUpkeep {
     const at = ground.clock.wall();
     const misfit = (name: string, what: string, port: string): readonly [string, Reason] => {
       const message = `${what}: the task has no port ${port}`;
-      return [name, { code: 'no-such-port', message, at }];
+      return [name, { code: NO_SUCH_PORT, message, at }];
     };
+    const names = new Set(options.health.checks.map(({ name }) => name));
     const unserved = services
       .locate((port) => handle.endpoints[port])
-      .map(({ service, port }) => misfit(`service ${service}`, `Service ${service} cannot be registered`, port));
+      .map(({ service, port }) => {
+        let name = `service ${service}`;
+        while (names.has(name)) name += ` port ${port}`;
+        names.add(name);
+        return misfit(name, `Service ${service} cannot be registered`, port);
+      });
     const untried = options.health.checks.flatMap((check) =>
       check.type === 'custom' || handle.endpoints[check.port] !== undefined
         ? []
@@ -172,7 +191,7 @@ export class AllocUpkeep {
     try {
       await services.register(moment, life);
     } catch (error) {
-      if (!life.aborted) warn('A service could not be registered yet; it is tried on', error);
+      warn('A service could not be registered yet; it is tried on', error);
     }
   }
 
@@ -182,8 +201,16 @@ export class AllocUpkeep {
     const wasHealthy = this.#healthy;
     const facets = this.#judge();
     const moved = facets.health !== was || facets.healthy !== wasHealthy;
-    board.show({ checks: this.health.checks, ...facets }, moved ? 'alloc:health' : undefined);
+    board.show({ checks: this.health.checks, ...facets }, moved ? 'alloc:health' : undefined, this.#gotOn());
     if (passing && isServing(board.state)) void this.#register('healthy');
+  }
+
+  /** Whether more checks pass than ever before: what comes and goes again is no progress. */
+  #gotOn(): boolean {
+    const passing = Object.values(this.health.checks).filter(({ code }) => code === 'check-passing').length;
+    const most = this.#most;
+    this.#most = Math.max(most, passing);
+    return passing > most;
   }
 
   #judge(): Pick<Facets, 'health' | 'healthy'> & Partial<Facets> {

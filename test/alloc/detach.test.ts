@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { AllocLifecycle, NextAllocWatcher, PrevAllocWatcher } from 'handover';
+import { AllocLifecycle, type Call, type Duration, NextAllocWatcher, PrevAllocWatcher } from 'handover';
+import { deferred } from '../../src/internal/deferred.js';
+import { after } from '../shutdown/stage.js';
 import { scriptedPeer, turn, view } from './scripted-peer.js';
 import { SERVED, type World, outcomeOf, world } from './world.js';
 
@@ -65,6 +67,34 @@ const BRING: Readonly<Record<string, (w: World) => Promise<AllocLifecycle>>> = {
     return a;
   },
 };
+
+/** Lets go of an alloc around the moment in which its start lands, and tells whether its handle was told. */
+async function detachedAfterStart(landed: (a: AllocLifecycle) => unknown, late: Duration = 0) {
+  const w = world();
+  w.host.script('a', { start: late });
+  const start = w.driver.start.bind(w.driver);
+  const signals: (AbortSignal | undefined)[] = [];
+  w.driver.start = async (prepared, call) => {
+    const handle = await start(prepared, call);
+    const wait = handle.wait.bind(handle);
+    Object.assign(handle, {
+      wait: (wanted: Call) => {
+        signals.push(wanted.signal);
+        return wait(wanted);
+      },
+    });
+    void landed(a);
+    return handle;
+  };
+  const a = w.alloc('a');
+  const started = outcomeOf(a.start());
+  await turn();
+  if (late !== 0) await a.detach();
+  await w.clock.until(started);
+  await w.clock.advance(late);
+  await turn();
+  return { w, released: signals.length > 0 && signals.every((signal) => signal?.aborted === true) };
+}
 
 describe('detach', () => {
   it.each(Object.keys(BRING))('G-4 SS-14: in state %s: no timer is left, nothing is sent or undone', async (state) => {
@@ -133,6 +163,73 @@ describe('detach', () => {
       ['b/web'],
       ['web-b-web-http'],
     ]);
+  });
+
+  it.each(['alloc:changed', 'alloc:health'] as const)(
+    'G-4: in a listener of %s, as it comes to run: no timer is left',
+    async (type) => {
+      const w = world();
+      const a = w.alloc('a', SERVED);
+      a.on(type, ({ alloc }) => {
+        if (alloc.state === 'running') void a.detach();
+      });
+      await w.clock.until(outcomeOf(a.start()));
+      await turn();
+      expect([a.state, w.clock.pending, w.registered()]).toEqual(['running', 0, []]);
+    },
+  );
+
+  it('G-4: at whatever moment after its start has landed, its handle is let go of', async () => {
+    for (let turns = 0; turns < 25; turns++) {
+      const { released } = await detachedAfterStart((a) => after(turns, () => void a.detach()));
+      expect([turns, released]).toEqual([turns, true]);
+    }
+  });
+
+  it('G-4: so is that of a start which lands after it', async () => {
+    const { released, w } = await detachedAfterStart(() => undefined, '1m');
+    expect([released, w.host.running()]).toEqual([true, ['a/web']]);
+  });
+
+  it('G-4: while its discard hangs: it is still prepared, whoever discards it is told, and nothing is warned of', async () => {
+    const w = world();
+    const prestart = w.driver.prestart.bind(w.driver);
+    w.driver.prestart = async (ctx) =>
+      Object.assign(await prestart(ctx), { discard: () => new Promise<never>(() => undefined) });
+    const a = w.alloc('a');
+    await a.prestart();
+    const done = outcomeOf(a.discard());
+    await turn();
+    await a.detach();
+    expect((await done).error).toMatchObject({ code: 'ERR_DETACHED' });
+    expect([a.state, w.host.remains(), w.clock.pending]).toEqual(['prepared', ['a/web'], 0]);
+    expect(w.log.types()).not.toContain('warning');
+  });
+
+  it('G-4 AL-3: while it is looked at whether what it prepared is still there: nothing is told of it any more', async () => {
+    const w = world();
+    const gate = deferred<boolean>();
+    const prestart = w.driver.prestart.bind(w.driver);
+    w.driver.prestart = async (ctx) => Object.assign(await prestart(ctx), { intact: () => gate.promise });
+    const a = w.alloc('a');
+    await a.prestart();
+    const looked = outcomeOf(a.watch()[Symbol.asyncIterator]().next());
+    await turn();
+    gate.resolve(false);
+    await a.detach();
+    expect((await looked).error).toMatchObject({ code: 'ERR_DETACHED' });
+    expect(a.state).toBe('prepared');
+  });
+
+  it('G-7: an end stays true', async () => {
+    const w = world();
+    const a = await w.running('a');
+    await w.clock.until(a.stop({ reason: 'operator' }).result);
+    await a.detach();
+    expect(await a.until('terminal')).toMatchObject({ state: 'stopped' });
+    expect((await outcomeOf(a.until('healthy'))).error).toMatchObject({ code: 'ERR_ALLOC_ENDED' });
+    expect((await outcomeOf(a.start())).error).toMatchObject({ code: 'ERR_ALLOC_ENDED' });
+    expect((await a.stop({ reason: 'operator' }).result).outcome).toBe('stopped');
   });
 
   it('G-4: a start that is on its way lands, and is found again', async () => {

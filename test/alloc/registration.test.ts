@@ -64,6 +64,18 @@ describe('registering', () => {
     expect(w.clock.pending).toBe(0);
   });
 
+  it('AL-9: each port that the task does not have is told, whatever checks and services are named', async () => {
+    const w = world();
+    w.hidePorts();
+    const services = ['x', 'y'].map((port) => ({ service: 'admin', task: 'web', port }));
+    const checks = [{ type: 'tcp', name: 'service admin', port: 'z' }] as const;
+    const a = w.alloc('a', { services, health: { checks } });
+    await w.clock.until(a.start());
+    const words = Object.values(a.status().checks).map(({ message }) => message);
+    expect(['x', 'y', 'z'].filter((port) => words.some((one) => one.endsWith(`no port ${port}`)))).toHaveLength(3);
+    expect(await w.leftovers()).toBe(0);
+  });
+
   it('AL-9: a service whose port the task does not have is never healthy, and says so at once', async () => {
     const w = world();
     w.hidePorts();
@@ -73,6 +85,7 @@ describe('registering', () => {
     const { error } = await outcomeOf(a.until('healthy'));
     expect(error).toMatchObject({ code: 'ERR_UNHEALTHY', details: { checks: ['service admin'] } });
     expect((error as Error).message).toContain('no port admin');
+    expect((error as Error).message).not.toContain('within');
     expect(a.status().checks['service admin']).toMatchObject({ code: 'no-such-port' });
     await w.clock.advance('1m');
     expect([a.status().reached, w.registered()]).toEqual(['prepared', ['web-a-web-http']]);

@@ -5,6 +5,34 @@ import { SERVED, outcomeOf, world } from './world.js';
 const STUBBORN = { ignores: ['SIGTERM'] };
 const IMMORTAL = { ignores: ['SIGTERM', 'SIGKILL'] };
 
+describe('what it waits for', () => {
+  it('G-9: one that cannot be killed says that it waits for the exit', async () => {
+    const w = world();
+    const a = await w.running('a');
+    w.host.script('a', IMMORTAL);
+    await w.clock.until(a.stop({ reason: 'operator' }).result);
+    expect(a.status()).toMatchObject({ state: 'unkillable', wait: { for: 'exit', until: null }, peers: {} });
+    w.host.die('a/web');
+    await turn();
+    expect(a.status()).toMatchObject({ state: 'stopped', wait: null });
+  });
+
+  it('G-9 AL-4: one whose stop was called off before it was healthy waits for that again', async () => {
+    const w = world();
+    const a = w.alloc('a', { ...SERVED, shutdown: { shutdownDelay: '1s' } });
+    await w.clock.until(a.start());
+    const { wait } = a.status();
+    const stop = a.stop({ reason: 'operator' });
+    await turn();
+    expect(a.status()).toMatchObject({ state: 'draining', wait: { for: 'drain' } });
+    expect(await w.clock.until(stop.cancel())).toBe('cancelled');
+    expect([wait?.for, a.status().wait]).toEqual(['health', wait]);
+    await w.clock.until(a.until('healthy'));
+    expect(a.status().wait).toBeNull();
+    expect(await w.leftovers()).toBe(0);
+  });
+});
+
 describe('stop in each state', () => {
   it.each([
     { state: 'pending', script: {} },
