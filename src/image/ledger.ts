@@ -72,11 +72,12 @@ export class Ledger {
   }
 
   /**
-   * Everything noted so far is stored.
+   * Everything noted so far is stored. Once it is closed nothing is, and nothing is waited for.
    *
    * @throws HandoverError `ERR_DRIVER` when it is unknown whether it is: it is tried again all the same
    */
   settled(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
     if (this.#dirty.size === 0) return this.#writing?.promise ?? Promise.resolve();
     this.#next ??= silent();
     this.#start();

@@ -58,7 +58,7 @@ export class Removals<A extends Artifact> {
   readonly #deck: RemovalDeck<A>;
   readonly #timers: HeapTimer;
   readonly #queue = new PQueue({ concurrency: CONCURRENCY });
-  /** Aborts when the coordinator has closed and waits for no removal any more. */
+  /** Aborts when the coordinator has closed: nothing is asked of the source any more. */
   readonly #end = new AbortController();
   #closed = false;
 
@@ -71,6 +71,8 @@ export class Removals<A extends Artifact> {
 
   /** Nobody holds the content any more, or what keeps it has changed: how long it has from now on (IC-15, IC-18). */
   plan(record: ImageRecord<A>): void {
+    // What is left is the next coordinator's (IC-23).
+    if (this.#closed) return;
     record.cancelRemoval();
     const { until, why } = this.#verdict(record);
     if (why !== undefined || isByOption(record.kept)) record.kept = why && this.#reason(why);
@@ -151,6 +153,7 @@ export class Removals<A extends Artifact> {
       await this.#queue.onIdle();
     } finally {
       cancel();
+      this.#end.abort(closedError());
     }
   }
 
@@ -173,16 +176,14 @@ export class Removals<A extends Artifact> {
   #schedule(record: ImageRecord<A>, ms: number): void {
     // A removal that already waits in line must not run once the content was taken again, nor after the next release.
     let cancelled = false;
-    const start = (): void => {
-      if (!cancelled) void this.now(record, () => cancelled);
-    };
+    const start = (): void => void this.now(record, () => cancelled);
     const cancelTimer = ms === 0 ? undefined : this.#timers.add(ms, start);
     record.removeAt = this.#deck.clock.wall() + ms;
     record.cancelRemoval = () => {
       cancelled = true;
       cancelTimer?.();
     };
-    if (cancelTimer === undefined) void Promise.resolve().then(start);
+    if (cancelTimer === undefined) start();
   }
 
   /** Planned anew once a pull has ended that is in the way. */
@@ -190,13 +191,15 @@ export class Removals<A extends Artifact> {
     let cancelled = false;
     record.cancelRemoval = () => (cancelled = true);
     void pull.then(() => {
-      if (!cancelled && !this.#closed) this.plan(record);
+      if (!cancelled) this.plan(record);
     });
   }
 
   async #run(record: ImageRecord<A>, isOff: () => boolean): Promise<Answer> {
+    // The step in which it fell due ends first: it may take the content again.
+    await Promise.resolve();
     const { looks, retainer, records } = this.#deck;
-    if (retainer.ranks) {
+    if (retainer.ranks && !isOff()) {
       await this.dropGone(retainer.kin(record, records()).filter((kin) => this.#stays(kin) !== undefined));
     }
     return looks.removal(record.id, async () => {
@@ -244,7 +247,6 @@ export class Removals<A extends Artifact> {
 
   #keep(record: ImageRecord<A>, outcome: Stays): void {
     const { clock } = this.#deck;
-    if (this.#closed) return;
     if (outcome.kind === 'kept') {
       record.refusals += 1;
       if (outcome.after !== undefined) {
