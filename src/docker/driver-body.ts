@@ -1,3 +1,4 @@
+import { isPlain } from '../internal/is-plain.js';
 import { type CreateOptions, hostPorts, type PortBinding } from './create-options.js';
 import type { Labels } from './driver-labels.js';
 import type { DockerSpec } from './spec.js';
@@ -69,8 +70,4 @@ function merge(base: Json, over: Json): Json {
     return [[key, isPlain(below) && isPlain(value) ? merge(below, value) : value] as const];
   });
   return { ...base, ...Object.fromEntries(merged) };
-}
-
-function isPlain(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -7,6 +7,7 @@ import { Undos } from '../driver/undos.js';
 import { type Env, requireMethods, resolveEnv } from '../env.js';
 import { invalidOption } from '../errors.js';
 import { Emitter } from '../events.js';
+import { checkCall, checkOwnedCall } from '../internal/check-call.js';
 import { KeyedLock } from '../internal/keyed-lock.js';
 import { looseObject, parseOptions, strictObject, text } from '../options.js';
 import { Containers } from './driver-containers.js';
@@ -134,6 +135,7 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
    *   `ERR_NAME_TAKEN`. What was prepared is still prepared, or `discard()` clears it away
    */
   async start(prepared: DockerPrepared, call: Call): Promise<DockerHandle> {
+    checkCall(call);
     if (prepared instanceof PreparedContainer) return prepared.start(call);
     throw invalidOption('prepared', 'must be what prestart() of a DockerDriver gave');
   }
@@ -147,6 +149,7 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
    */
   async recover(state: DockerState, o: Call & { readonly owner: string }): Promise<DockerHandle | undefined> {
     parseOptions(stateSchema, state, 'state');
+    checkOwnedCall(o);
     return this.#recovering.run(o.owner, () => this.#recover(state, o), o.signal);
   }
 
@@ -163,6 +166,7 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
 
   /** Every container with our labels, in any state, whoever made it. */
   async list(call: Call): Promise<readonly ListedTask<DockerState>[]> {
+    checkCall(call);
     const found = await this.#containers.list([LABELS.alloc], call);
     return found.flatMap(({ id, imageId, status, labels }) => {
       const owned = ownedBy(labels);

@@ -204,6 +204,22 @@ describe('recover', () => {
     },
   );
 
+  it.each([null, 5, 'x', [], { signal: {} }])('G-2 %j is no call of list(), recover() or start()', async (call) => {
+    const b = await bench();
+    const state = { containerId: 'x', imageId: 'x', reference: 'x' };
+    const prepared = await b.driver.prestart(b.ask('a'));
+    const asked = b.calls().length;
+    for (const refused of [
+      () => b.driver.list(call as never),
+      () => b.driver.recover(state, call as never),
+      () => b.driver.start(prepared, call as never),
+    ]) {
+      expect(await failure(refused())).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    }
+    expect(b.calls()).toHaveLength(asked);
+    await prepared.discard();
+  });
+
   it('DP-8 one that is gone is undefined', async () => {
     const b = await bench();
     const handle = await b.driver.start(await b.driver.prestart(b.ask('a')), {});
