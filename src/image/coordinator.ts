@@ -1,11 +1,11 @@
 import type { Call, Effective, Opt } from '../call.js';
 import type { Clock } from '../clock.js';
 import { type Env, resolveEnv } from '../env.js';
-import { invalidOption } from '../errors.js';
 import { Emitter, type On } from '../events.js';
+import { checkCall } from '../internal/check-call.js';
 import { HeapTimer } from '../internal/heap-timer.js';
 import type { StateStore } from '../store/store.js';
-import { Acquirer } from './acquirer.js';
+import { Acquirer, type Deadline } from './acquirer.js';
 import { Logins } from './auth.js';
 import { collect } from './collect.js';
 import { Durable } from './durable.js';
@@ -16,11 +16,12 @@ import { land } from './landing.js';
 import type { Lease } from './lease.js';
 import { Local } from './local.js';
 import { Looks } from './looks.js';
+import { nameOf } from './name-of.js';
 import {
   type AcquireSettings,
+  checkIsLive,
   type ImageSettings,
   parseAcquireOptions,
-  parseCall,
   parseCollectOptions,
   parseCoordinatorOptions,
   parseHeld,
@@ -116,7 +117,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     const logins = (this.#logins = new Logins(clock));
     this.#requests = new Requests<A>({ source, settings, auth, logins });
     const retainer = new Retainer<A>({ ...settings.retention, delay: settings.removal.delay }, (one) =>
-      source.normalise(one),
+      nameOf(source, one),
     );
     const durable = (this.#durable = ground.store === undefined ? undefined : this.#durableState(ground.store));
     this.#removals = new Removals<A>({
@@ -189,8 +190,17 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.#closing.signal.throwIfAborted();
     const request = this.#requests.of(reference, asked);
     asked.signal?.throwIfAborted();
-    if (this.#durable === undefined) return this.#take(request, asked.signal, asked.timeout);
-    return this.#durable.lease(() => this.#take(request, asked.signal, asked.timeout), asked.signal);
+    if (asked.timeout === Infinity) return this.#stored(request, asked.signal);
+    return this.#acquirer.inTime(request, asked, async (signal, deadline) => this.#stored(request, signal, deadline));
+  }
+
+  #stored(
+    request: Request,
+    signal: AbortSignal | undefined,
+    deadline?: Deadline,
+  ): ImageLease<A> | Promise<ImageLease<A>> {
+    if (this.#durable === undefined) return this.#take(request, signal, deadline);
+    return this.#durable.lease(() => this.#take(request, signal, deadline), signal);
   }
 
   /**
@@ -208,7 +218,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     const { owner, reference, imageId } = parseHeld(held);
     this.#closing.signal.throwIfAborted();
     const { key } = this.#source.normalise(reference);
-    const { signal } = parseCall(call);
+    checkCall(call);
+    const { signal } = call;
     const adopt = (): Promise<ImageLease<A> | undefined> =>
       this.#looks.settle(
         key,
@@ -237,8 +248,9 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     isLive: (owner: string) => boolean,
     call: Call = {},
   ): Promise<{ readonly released: readonly string[]; readonly images: readonly ImageStatus[] }> {
-    if (typeof isLive !== 'function') throw invalidOption('isLive', 'must be a function');
-    const { signal } = parseCall(call);
+    checkIsLive(isLive);
+    checkCall(call);
+    const { signal } = call;
     this.#closing.signal.throwIfAborted();
     signal?.throwIfAborted();
     const released = (await this.#durable?.recover(isLive, signal)) ?? [];
@@ -339,10 +351,14 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     this.#gates.clearAll();
   }
 
-  #take(request: Request, signal: AbortSignal | undefined, timeout: number): ImageLease<A> | Promise<ImageLease<A>> {
+  #take(
+    request: Request,
+    signal: AbortSignal | undefined,
+    deadline: Deadline | undefined,
+  ): ImageLease<A> | Promise<ImageLease<A>> {
     // What a digest names cannot have moved, and what is held has not been removed: nothing to ask the source.
     const held = request.name.floating ? undefined : this.#shelf.held(request.key);
-    return held === undefined ? this.#acquirer.acquire(request, { signal, timeout }) : this.#shelf.grant(held, request);
+    return held === undefined ? this.#acquirer.acquire(request, signal, deadline) : this.#shelf.grant(held, request);
   }
 
   #durableState(store: StateStore): Durable<A> {

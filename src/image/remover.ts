@@ -2,6 +2,7 @@ import type { Clock } from '../clock.js';
 import type { Reason } from '../env.js';
 import { abortable } from '../internal/signals.js';
 import type { Looks } from './looks.js';
+import { nameOf } from './name-of.js';
 import { reasonOf } from './pull-failure.js';
 import type { ImageRecord } from './record.js';
 import { namesLeft, removableNames } from './removal-plan.js';
@@ -83,7 +84,7 @@ export class Remover<A extends Artifact> {
     if (inUse !== undefined) return inUse;
     const pulled = names.find((name) => flightOf(name) !== undefined);
     if (pulled !== undefined) return this.#beingPulled(pulled);
-    const left = namesLeft(now, mayGo, (reference) => source.normalise(reference));
+    const left = namesLeft(now, mayGo, (reference) => nameOf(source, reference));
     return left.length === 0 ? {} : { reason: this.notOurs(left) };
   }
 
@@ -107,7 +108,7 @@ export class Remover<A extends Artifact> {
     return removableNames(
       now,
       (name) => this.#mayGo(record, name),
-      (reference) => source.normalise(reference),
+      (reference) => nameOf(source, reference),
     );
   }
 

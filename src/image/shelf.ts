@@ -2,6 +2,7 @@ import type { Clock } from '../clock.js';
 import type { Emitter } from '../events.js';
 import { Ghost } from './ghost.js';
 import { type Hold, Lease, type LeaseKeeper, type LeaseTerms } from './lease.js';
+import { nameOf } from './name-of.js';
 import { ImageRecord } from './record.js';
 import { broughtNames } from './removal-plan.js';
 import type { Request } from './request.js';
@@ -95,8 +96,8 @@ export class Shelf<A extends Artifact> {
     const known = this.#records.get(artifact.id)?.references ?? [];
     const record = this.#recordOf(artifact, found);
     if (o.brought) {
-      const normalise = (reference: string): NormalisedReference => this.#deck.source.normalise(reference);
-      const names = broughtNames(artifact, found.name, known, (name) => record.ours.has(name), normalise);
+      const read = (reference: string): NormalisedReference => nameOf(this.#deck.source, reference);
+      const names = broughtNames(artifact, found.name, known, (name) => record.ours.has(name), read);
       for (const name of names) record.ours.set(name, found.platform);
       this.#deck.note?.(record);
     }

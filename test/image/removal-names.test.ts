@@ -149,3 +149,20 @@ describe('IC-17 which names go', () => {
     expect(source.names.has('redis:7')).toBe(true);
   });
 });
+
+describe('IC-13 a name that the grammar does not read', () => {
+  it.each([{}, { keepLast: 1, maxAge: '1m' }, { pin: ['x:1'] }])(
+    'IC-13 IC-17 is no trouble of those who want the content by another, retention %j',
+    async (retention) => {
+      const { images, source, clock } = fixture({ retention });
+      source.before = ({ line }) => {
+        if (line === 'fetch redis:7') source.names.set('BAD NAME', 'sha256:a');
+      };
+      const lease = await images.acquire('redis:7', { owner: 'a' });
+      expect(images.explain('redis:7').state).toBe('held');
+      await lease.release();
+      await clock.advance(HOUR);
+      expect([...source.names.keys()]).toEqual(['BAD NAME']);
+    },
+  );
+});
