@@ -13,7 +13,10 @@ export interface FileArtifact extends Artifact {
   readonly path: string;
 }
 
-const REFERENCE_FILE = v.object({ reference: v.string(), id: v.pipe(v.string(), v.regex(FILE_ID)) });
+const REFERENCE_FILE = v.object({
+  reference: v.pipe(v.string(), v.check(isKey)),
+  id: v.pipe(v.string(), v.regex(FILE_ID)),
+});
 const BLOB = /^sha256-([0-9a-f]{64})$/;
 /** Content has no mode on its way over HTTP; it may be a program, and is shared, so nobody writes to it. */
 const BLOB_MODE = 0o555;
@@ -61,11 +64,13 @@ export class FileStore {
     await makeFolder(this.#blobs);
     await makeFolder(this.#refs);
     await makeLasting(content);
+    const refer = (key: string): Promise<void> => writeJson(this.#refPath(key), { reference: key, id }, folder);
+    const fixed = pinned(reference.repository, hash);
     await this.#lock.run(id, async () => {
+      // First, and true in any case: if we end in between there is no content without a name to remove it by.
+      await refer(fixed);
       await moveTo(content, this.#blobPath(id));
-      for (const key of new Set([pinned(reference.repository, hash), reference.key])) {
-        await writeJson(this.#refPath(key), { reference: key, id }, folder);
-      }
+      if (reference.key !== fixed) await refer(reference.key);
     });
   }
 
@@ -108,7 +113,8 @@ export class FileStore {
 
   async #read(path: string): Promise<v.InferOutput<typeof REFERENCE_FILE> | undefined> {
     const parsed = v.safeParse(REFERENCE_FILE, await readJson(path));
-    return parsed.success ? parsed.output : undefined;
+    // By another name than its own it would never be removed.
+    return parsed.success && this.#refPath(parsed.output.reference) === path ? parsed.output : undefined;
   }
 
   #blobPath(id: string): string {
@@ -117,6 +123,16 @@ export class FileStore {
 
   #refPath(key: string): string {
     return join(this.#refs, `${createHash('sha256').update(key).digest('hex')}.json`);
+  }
+}
+
+/** Whether it is the one spelling of a URL. */
+function isKey(reference: string): boolean {
+  try {
+    const { key, pullable } = parseFileReference(reference);
+    return pullable && key === reference;
+  } catch {
+    return false;
   }
 }
 

@@ -3,12 +3,14 @@ import { mkdir, open, readFile, rename, unlink, writeFile } from 'node:fs/promis
 import { dirname, join } from 'node:path';
 import { errorCode } from '../internal/system-error.js';
 
-/** What the promise gives, or `undefined` when the file is not there. */
+const NO_FILE: readonly (string | undefined)[] = ['ENOENT', 'ENOTDIR', 'EISDIR'];
+
+/** What the promise gives, or `undefined` when the file is not there, or is none. */
 export async function ifThere<T>(promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise;
   } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined;
+    if (NO_FILE.includes(errorCode(error))) return undefined;
     throw error;
   }
 }

@@ -175,8 +175,8 @@ describe('content', () => {
       await bench.source().fetch(origin.content('/app', 'x'), ignore);
       expect(synced).toEqual([
         ...['partial/json of 0', 'partial of 0'],
-        ...['partial/content of 0', 'blobs of 1'],
-        ...['partial/json of 1', 'refs of 1', 'partial/json of 1', 'refs of 1'],
+        ...['partial/content of 0', 'partial/json of 0', 'refs of 0'],
+        ...['blobs of 1', 'partial/json of 1', 'refs of 1'],
       ]);
     },
   );
