@@ -106,11 +106,11 @@ class DockerImages implements ArtifactSource<DockerImage> {
         (line) => progress.read(line),
         () => call.onProgress(progress.now),
       );
+      if (platform !== undefined) await this.#checkPlatform(text, platform, signal);
     } catch (error) {
       signal?.throwIfAborted();
       throw toPullError(text, error, progress.last);
     }
-    if (platform !== undefined) await this.#checkPlatform(text, platform, signal);
   }
 
   /** The engine takes an image of another platform for the one that was asked for, without an error (C17). */

@@ -33,8 +33,12 @@ const TEXTS: readonly Row[] = [
   { reason: 'invalid-reference', text: /invalid reference format|invalid tag format|invalid repository name/i },
 ];
 
-/** Names in an address are not the engine's words: a tag may be 401, an image may be called unauthorized. */
-const ADDRESS = /"?https?:\/\/[^\s"]*"?/g;
+/**
+ * Names are not the engine's words: a tag may be 401, an image may be called unauthorized, a host after a failure. They
+ * are known by a scheme, a slash or what is before them; there is no slash in a word that matters here.
+ */
+const NAMES =
+  /"?https?:\/\/[^\s"]*"?|(?<![\w.-])[\w.-]+(?::\d+)?(?:\/[\w.-]+)+(?::[\w.-]+)?(?:@\w+:\w+)?|\blookup \S+/g;
 
 /** For an engine, or something before it, whose words say nothing known. */
 const STATUSES: Readonly<Record<number, PullReason>> = {
@@ -75,7 +79,7 @@ const CLASSES: Readonly<Record<PullReason, { readonly retryable: boolean; readon
  * @param status - HTTP status, if the failure came as one
  */
 export function classifyPull(text: string, status?: number): PullReason {
-  const words = text.replaceAll(ADDRESS, '""');
+  const words = text.replaceAll(NAMES, '""');
   const row = TEXTS.find(({ text: pattern }) => pattern.test(words));
   return row?.reason ?? STATUSES[status ?? 0] ?? 'unknown';
 }

@@ -249,6 +249,20 @@ it('IC-8 a pull has no deadline of its own, before the first line and after', as
   await fetching;
 });
 
+it('case C17 IC-10 an engine that goes away before the look at the platform is a failed pull', async () => {
+  const clock = new FakeClock();
+  server = await scriptedServer((response, request) =>
+    request.method === 'POST' ? chunks(...LINES, SUCCESS)(response, request) : void response.destroy(),
+  );
+  const source = dockerImages(new Docker({ socketPath: server.socketPath }), { clock });
+  const fetching = source.fetch('redis:7', { platform: 'linux/arm64', onProgress: () => {} });
+  await expect(fetching).rejects.toMatchObject({
+    code: 'ERR_PULL_FAILED',
+    details: { reason: 'engine-unavailable' },
+    retryable: true,
+  });
+});
+
 it.each([
   { platform: 'linux/amd64', reason: undefined },
   { platform: 'linux/arm64', reason: 'no-platform' },

@@ -142,6 +142,31 @@ const ROWS: readonly Row[] = [
     reason: 'unknown',
   },
   {
+    why: 'the image is called timeout',
+    text: 'failed to resolve reference "reg.example/timeout-svc:1": unexpected status from HEAD request to https://reg.example/v2/timeout-svc/manifests/1: 401 Unauthorized',
+    reason: 'unauthorized',
+  },
+  {
+    why: 'the image is called toomanyrequests',
+    text: 'failed to resolve reference "reg.example:5000/a/toomanyrequests:1": reg.example:5000/a/toomanyrequests:1: not found: 403 Forbidden',
+    reason: 'not-found-or-denied',
+  },
+  {
+    why: 'the tag is denied',
+    text: `docker.io/library/app:denied@sha256:${'a'.repeat(64)}: something new`,
+    reason: 'unknown',
+  },
+  {
+    why: 'the host is called toomanyrequests',
+    text: 'dial tcp: lookup toomanyrequests.example on 127.0.0.11:53: server misbehaving',
+    reason: 'registry-unavailable',
+  },
+  {
+    why: 'the network of the registry',
+    text: 'failed to do request: dial tcp 10.0.0.3:443: i/o timeout',
+    reason: 'registry-unavailable',
+  },
+  {
     why: 'the image is called unauthorized',
     text: 'manifest for unauthorized/timeout:401 not found: manifest unknown',
     reason: 'not-found-or-denied',
