@@ -12,6 +12,7 @@ export class FetchLimits {
   #cancelBegin: () => void;
   #cancelStall: (() => void) | undefined;
   #lastSign = 0;
+  #over = false;
 
   /** @param expired - told once which limit has passed and how long it was, ms */
   constructor(
@@ -27,6 +28,7 @@ export class FetchLimits {
 
   /** A sign of life in `phase`. */
   alive(phase: Progress['phase']): void {
+    if (this.#over) return;
     this.#cancelBegin();
     this.#lastSign = this.#clock.now();
     if (!MUST_MOVE.includes(phase)) this.#stopStall();
@@ -36,6 +38,7 @@ export class FetchLimits {
 
   /** The attempt is over: nothing rings any more. */
   end(): void {
+    this.#over = true;
     this.#cancelBegin();
     this.#stopStall();
   }

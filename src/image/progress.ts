@@ -6,13 +6,14 @@ const THROTTLE = 250;
 /** Weight of the newest measurement in the rate: smooth enough to read, quick enough to follow. */
 const RATE_WEIGHT = 0.3;
 
+/** Of the same rank are those that go on side by side: one layer is unpacked before the next has come in. */
 const ORDER: Readonly<Record<Progress['phase'], number>> = {
   queued: 0,
   resolving: 1,
   downloading: 2,
-  extracting: 3,
-  retrying: 4,
-  done: 4,
+  extracting: 2,
+  retrying: 3,
+  done: 3,
 };
 
 /** The one aggregate of a flight's progress: monotonic within an attempt, throttled (IC-12). */

@@ -27,7 +27,10 @@ export type PullLimit = 'timeout' | 'beginTimeout' | 'stallTimeout';
  */
 export type PullPolicy = 'if-absent' | 'always' | 'never' | 'if-stale';
 
-/** How far a flight is; monotonic within one attempt (IC-12). */
+/**
+ * How far a flight is; monotonic within one attempt (IC-12), but that `downloading` may come back after `extracting`: the
+ * parts of some content come in and are unpacked side by side.
+ */
 export interface Progress {
   readonly phase: 'queued' | 'resolving' | 'downloading' | 'extracting' | 'retrying' | 'done';
   /** From 1. */

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { FakeClock } from 'handover/testing';
+import { FetchLimits } from '../../src/image/limits.js';
 import { fixture, MINUTE, SECOND } from './fixture.js';
 import { type Step, untilAborted } from './scripted-source.js';
 
@@ -100,6 +102,18 @@ describe('IC-8 limits', () => {
     await clock.advance(10 * SECOND);
     await expect(images.acquire('redis:7', { owner: 'a' })).resolves.toBeDefined();
     expect(source.count('fetch redis:7')).toBe(3);
+  });
+
+  it('IC-8 a source that goes on telling after a limit has passed is told of no second one', async () => {
+    const clock = new FakeClock();
+    const told: string[] = [];
+    const limits = new FetchLimits(clock, { beginTimeout: 10, stallTimeout: 10 }, (limit) => told.push(limit));
+    limits.alive('downloading');
+    await clock.advance(10);
+    limits.alive('downloading');
+    await clock.advance(10);
+    expect(told).toEqual(['stallTimeout']);
+    expect(clock.pending).toBe(0);
   });
 
   it('S21 a silence that may be long restarts the clock: no abort sooner than that after the next bytes', async () => {
