@@ -27,11 +27,6 @@ export class EngineFault extends HandoverError<'ERR_DRIVER'> {
     this.status = o.status;
     this.text = text;
   }
-
-  /** Whether the request reached the engine, or may have. */
-  get sent(): boolean {
-    return this.kind !== 'not-sent';
-  }
 }
 
 /** Whether a value is an {@link EngineFault}; with `statuses`, one in which the engine answered with one of them. */

@@ -131,7 +131,7 @@ export class Engine {
         return await this.#ask(request, signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (tries >= CONNECT_TRIES || !isEngineFault(error) || error.sent) throw error;
+        if (tries >= CONNECT_TRIES || !isEngineFault(error) || error.kind !== 'not-sent') throw error;
         await sleep(this.#clock, backoff(CONNECT_BACKOFF, tries, this.#clock), { signal });
       }
     }

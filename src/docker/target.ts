@@ -187,7 +187,7 @@ export class ContainerTarget implements ShutdownTarget {
 
 /** Refused, or never sent; an engine that tried and failed has sent it, for all anybody knows (C35). */
 function hadNoEffect(error: unknown): boolean {
-  return isEngineFault(error) && (!error.sent || (error.status ?? 500) < 500);
+  return isEngineFault(error) && (error.kind === 'not-sent' || (error.status ?? 500) < 500);
 }
 
 const targetSchema = strictObject({ keepRestartPolicy: flag(false) });

@@ -13,11 +13,6 @@ export class KeyedLock {
     return this.#tails.size;
   }
 
-  /** Whether somebody holds the key or waits for it. */
-  busy(key: string): boolean {
-    return this.#tails.has(key);
-  }
-
   /**
    * Runs `work` while holding `key`.
    *

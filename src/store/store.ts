@@ -82,6 +82,7 @@ export function readText(text: unknown, path: string): string {
 function findFault(value: unknown, at: string, above: readonly object[]): string | undefined {
   const here = at === '' ? 'it' : at;
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return undefined;
+  if (Object.is(value, -0)) return `${here} is -0`;
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${here} is ${value}`;
   if (typeof value !== 'object') return `${here} is ${value === undefined ? 'undefined' : `a ${typeof value}`}`;
   if (above.includes(value)) return `${here} contains itself`;

@@ -8,6 +8,7 @@ describe('readOps', () => {
   it.each([
     { value: undefined, says: 'it is undefined' },
     { value: { a: [0, { b: undefined }] }, says: '.a[1].b is undefined' },
+    { value: [-0], says: '[0] is -0' },
     { value: [NaN], says: '[0] is NaN' },
     { value: { at: -Infinity }, says: '.at is -Infinity' },
     { value: { size: 1n }, says: '.size is a bigint' },
