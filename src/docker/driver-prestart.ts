@@ -74,8 +74,8 @@ export class DockerPrestart {
 
   /** Asks no registry; `undefined` when its image was deleted by force, so that it could not be started. */
   async #take({ id, imageId }: ListedContainer): Promise<Made | undefined> {
-    const { owner, spec } = this.ctx;
-    const lease = await this.images.adopt({ owner, reference: spec.image, imageId }, this.ctx);
+    const { owner, spec, signal } = this.ctx;
+    const lease = await this.images.adopt({ owner, reference: spec.image, imageId }, { signal });
     if (lease === undefined) return undefined;
     this.undo.use(lease);
     this.undo.defer(() => this.containers.remove(id, false, {}));
@@ -115,7 +115,7 @@ export class DockerPrestart {
         this.#unsure ||= remedy === 'again';
         if (remedy === undefined || tried.has(remedy)) throw error;
         tried.add(remedy);
-        if (remedy === 'verify') await lease.verify(this.ctx);
+        if (remedy === 'verify') await lease.verify({ signal: this.ctx.signal });
         if (remedy === 'adopt') created = await this.#holder(error);
         if (created === undefined) continue;
         this.#unsure = false;

@@ -160,7 +160,7 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     if (info === undefined) return undefined;
     const known = this.#handles.get(owner);
     if (known?.state.containerId === containerId) return known;
-    const lease = await this.#images.adopt({ owner, reference, imageId }, o);
+    const lease = await this.#images.adopt({ owner, reference, imageId }, { signal: o.signal });
     return this.#handle({ owner, state, info, ports: ownedBy(info.labels)?.ports ?? {}, lease });
   }
 

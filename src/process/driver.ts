@@ -158,7 +158,10 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     if (known !== undefined && isDeepStrictEqual(known.state, state)) return known;
     const { content, run } = record;
     if (content !== undefined) {
-      await this.#artifacts?.adopt({ owner: call.owner, reference: content.reference, imageId: content.id }, call);
+      await this.#artifacts?.adopt(
+        { owner: call.owner, reference: content.reference, imageId: content.id },
+        { signal: call.signal },
+      );
     }
     if ((await folder.read())?.run?.process === undefined) await folder.write(record);
     return this.#handle(folder, record, run, new StrangerExit(run, this.#clock));

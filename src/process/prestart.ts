@@ -69,7 +69,7 @@ async function adoptLeftover(work: ProcessPrestart): Promise<TaskRecord | undefi
 async function adoptContent(work: ProcessPrestart, content: TaskRecord['content']): Promise<boolean> {
   if (content === undefined) return true;
   const held = { owner: work.ctx.owner, reference: content.reference, imageId: content.id };
-  const lease = await work.artifacts?.adopt(held, work.ctx);
+  const lease = await work.artifacts?.adopt(held, { signal: work.ctx.signal });
   if (lease === undefined) return false;
   work.undo.use(lease);
   await place(lease, join(work.folder.path, content.file), work.ctx);

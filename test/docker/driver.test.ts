@@ -208,7 +208,7 @@ describe('recover', () => {
     const b = await bench();
     const state = { containerId: 'x', imageId: 'x', reference: 'x' };
     const prepared = await b.driver.prestart(b.ask('a'));
-    const asked = b.calls().length;
+    b.calls();
     for (const refused of [
       () => b.driver.list(call as never),
       () => b.driver.recover(state, call as never),
@@ -216,7 +216,7 @@ describe('recover', () => {
     ]) {
       expect(await failure(refused())).toMatchObject({ code: 'ERR_INVALID_OPTION' });
     }
-    expect(b.calls()).toHaveLength(asked);
+    expect(b.calls()).toEqual([]);
     await prepared.discard();
   });
 
