@@ -28,7 +28,7 @@ import {
   parsePrefetchOptions,
   parseText,
 } from './options.js';
-import { closedError, isRetryable } from './pull-failure.js';
+import { closedError } from './pull-failure.js';
 import { PullQueue } from './queue.js';
 import { Removals } from './removals.js';
 import { Retainer } from './retainer.js';
@@ -397,7 +397,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       failed: (flight, error, abandoned) => {
         this.#board.delete(flight);
         this.#durable?.intents.leave(flight);
-        if (!abandoned && isRetryable(error)) this.#gates.close(flight.flightKey, error, flight.answer);
+        if (!abandoned) this.#gates.failed(flight.flightKey, error, flight.answer);
       },
       changed: (flight) => {
         const flying = this.#board.get(flight.flightKey) === flight;

@@ -4,15 +4,18 @@ import { backoff } from '../internal/backoff.js';
 import { deferred } from '../internal/deferred.js';
 import { abortable } from '../internal/signals.js';
 import type { Answer } from './auth.js';
+import { retryDelay } from './retry-delay.js';
 
 /** How long a key stays closed after each failed pull in a row (IC-9). */
 const GATE = { first: 10_000, max: 5 * 60_000, jitter: 'none' } as const;
-/** A gate that nobody came to for so long is forgotten, and with it how often it was closed. */
+/** How often a gate was closed is forgotten when nobody came to it for so long since it opened. */
 const FORGET_AFTER = 2 * GATE.max;
+/** Of more than these, the one that failed longest ago goes: each holds an error with all its causes. */
+const MOST = 1_000;
 
-/** A key that is not fetched for a while. */
+/** The last failure of a key, and until when it is not fetched. */
 export interface Gate {
-  /** Failed pulls in a row. */
+  /** Pulls in a row that failed for what may pass; 0: the last one failed for good, and may be tried at any time. */
   readonly failures: number;
   /** When it opens, in the clock's `now()`. */
   readonly opensAt: number;
@@ -27,22 +30,21 @@ export interface Gate {
   readonly wakers: Set<() => void>;
 }
 
-/** Keeps pulls that failed apart in time, however often they are asked for (IC-9). */
+/** Keeps pulls that failed apart in time, however often they are asked for (IC-9), and what they failed of (IC-20). */
 export class Gates {
   readonly #clock: Clock;
+  /** Those that failed last come last. */
   readonly #gates = new Map<string, Gate>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  get size(): number {
-    return this.#gates.size;
-  }
-
-  /** The gate of a key, closed or open again; `undefined` when its last pull did not fail. */
+  /** The gate of a key, closed or open again; `undefined` when its last pull was not one of a row that failed. */
   get(key: string): Gate | undefined {
-    return this.#gates.get(key);
+    const gate = this.#gates.get(key);
+    const counts = gate !== undefined && gate.failures > 0 && gate.opensAt + FORGET_AFTER > this.#clock.now();
+    return counts ? gate : undefined;
   }
 
   /** The gate, if it is closed now. */
@@ -51,11 +53,11 @@ export class Gates {
     return gate !== undefined && gate.opensAt > this.#clock.now() ? gate : undefined;
   }
 
-  /** A pull failed for a reason that may pass. */
-  close(key: string, error: HandoverError, answer: Answer | undefined): void {
-    this.#sweep();
-    const failures = (this.#gates.get(key)?.failures ?? 0) + 1;
-    const delay = backoff(GATE, failures, this.#clock);
+  /** A pull failed: the key is closed for a while, if the reason may pass. */
+  failed(key: string, error: HandoverError, answer: Answer | undefined): void {
+    const failures = error.retryable ? (this.get(key)?.failures ?? 0) + 1 : 0;
+    const delay = failures === 0 ? 0 : this.#delay(error, failures);
+    this.clear(key);
     this.#gates.set(key, {
       failures,
       opensAt: this.#clock.now() + delay,
@@ -65,9 +67,13 @@ export class Gates {
       answer,
       wakers: new Set(),
     });
+    for (const [oldest] of this.#gates) {
+      if (this.#gates.size <= MOST) break;
+      this.clear(oldest);
+    }
   }
 
-  /** The gates of every platform and credential scope of a reference. */
+  /** The last failures of a reference by platform and credential scope, the latest last. */
   of(reference: string): readonly (readonly [key: string, gate: Gate])[] {
     return [...this.#gates].filter(([key]) => key.startsWith(`${reference} `));
   }
@@ -99,9 +105,8 @@ export class Gates {
     }
   }
 
-  #sweep(): void {
-    for (const [key, gate] of this.#gates) {
-      if (gate.opensAt + FORGET_AFTER < this.#clock.now()) this.#gates.delete(key);
-    }
+  /** Never sooner than the registry wants (IC-10). */
+  #delay(error: HandoverError, failures: number): number {
+    return Math.max(backoff(GATE, failures, this.#clock), retryDelay(error, failures, this.#clock, GATE));
   }
 }

@@ -56,7 +56,7 @@ export function snapshot<A extends Artifact>(deck: StatusDeck<A>): readonly Imag
 }
 
 function absent<A extends Artifact>({ clock, gates }: StatusDeck<A>, reference: string): ImageStatus {
-  const gate = gates.of(reference)[0]?.[1];
+  const gate = gates.of(reference).at(-1)?.[1];
   return {
     reference,
     state: 'absent',

@@ -1,6 +1,8 @@
-import type { PullReason } from 'handover';
+import { HandoverError, type PullReason } from 'handover';
+import { FakeClock } from 'handover/testing';
 import { describe, expect, it } from 'vitest';
-import { type Fixture, fixture, MINUTE, SECOND } from './fixture.js';
+import { Gates } from '../../src/image/gates.js';
+import { type Fixture, fixture, HOUR, MINUTE, SECOND } from './fixture.js';
 import { pullError, type Step } from './scripted-source.js';
 
 /** Every fetch fails like this. */
@@ -206,5 +208,82 @@ describe('IC-9 the gate', () => {
     source.before = () => undefined;
     images.retryNow('redis:7');
     await expect(patient).resolves.toBeDefined();
+  });
+
+  it.each([
+    { says: HOUR, first: HOUR },
+    { says: SECOND, first: 10 * SECOND },
+    { says: undefined, first: MINUTE },
+  ])('IC-10 it is closed for as long as the registry wants ($says), or counts by', async ({ says, first }) => {
+    const all = fixture({ pull: { attempts: 1 } });
+    all.source.before = ({ line }) => {
+      if (!line.startsWith('fetch')) return;
+      const { message, details } = pullError('redis:7', 'rate-limited', true);
+      const retryAt = says === undefined ? {} : { retryAt: all.clock.wall() + says };
+      throw new HandoverError('ERR_PULL_FAILED', message, { details: { ...details, ...retryAt }, retryable: true });
+    };
+    const times = fetchTimes(all);
+    await expect(all.clock.until(all.images.acquire('redis:7', { owner: 'a', timeout: '3h' }))).rejects.toBeDefined();
+    expect(times.slice(0, 2)).toEqual([0, first]);
+  });
+
+  it('IC-9 a pull long after the last one failed has all its attempts', async () => {
+    const { images, source, clock } = await failed();
+    await clock.advance(10 * SECOND);
+    await expect(images.acquire('redis:7', { owner: 'a' })).rejects.toMatchObject({ details: { attempts: 1 } });
+    await clock.advance(20 * SECOND + 10 * MINUTE);
+    source.calls.length = 0;
+    await expect(clock.until(images.acquire('redis:7', { owner: 'a' }))).rejects.toMatchObject({
+      details: { attempts: 2 },
+    });
+    await expect(images.acquire('redis:7', { owner: 'a' })).rejects.toMatchObject({
+      details: { retryAt: clock.wall() + 10 * SECOND },
+    });
+  });
+
+  it('IC-20 explain tells of what a pull failed for good, which closes nothing', async () => {
+    const { images, source, clock } = fixture({ pull: { attempts: 2 } });
+    await expect(images.acquire('gone:1', { owner: 'a' })).rejects.toBeDefined();
+    const at = clock.wall();
+    await clock.advance(HOUR);
+    expect(images.explain('gone:1')).toMatchObject({
+      state: 'absent',
+      lastError: { code: 'ERR_PULL_FAILED', at, error: { details: { reason: 'not-found-or-denied' } } },
+    });
+    source.before = failing('registry-unavailable', true);
+    await expect(clock.until(images.acquire('gone:1', { owner: 'a' }))).rejects.toMatchObject({
+      details: { attempts: 2 },
+    });
+    source.before = () => undefined;
+    source.registry.set('gone:1', 'sha256:c');
+    await clock.advance(10 * SECOND);
+    await images.acquire('gone:1', { owner: 'a' });
+    expect(images.explain('gone:1').lastError).toBeUndefined();
+  });
+
+  it('G-4 IC-23 who leaves a closed gate leaves no timer', async () => {
+    const { images, clock } = await failed();
+    const caller = new AbortController();
+    const asked = images.acquire('redis:7', { owner: 'a', timeout: '1h', signal: caller.signal });
+    await clock.advance(SECOND);
+    caller.abort('left');
+    await expect(asked).rejects.toBe('left');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('IC-9 a thousand failures are kept; who waits for the gate that goes is not forgotten', async () => {
+    const clock = new FakeClock();
+    const gates = new Gates(clock);
+    const error = pullError('x', 'registry-unavailable', true);
+    const fail = (from: number, to: number): void => {
+      for (let i = from; i <= to; i += 1) gates.failed(`r:${i} `, error, undefined);
+    };
+    fail(1, 1_000);
+    fail(1, 1);
+    const waiting = gates.opened('r:2 ', new AbortController().signal);
+    fail(1_001, 1_001);
+    await waiting;
+    expect([1, 2, 3, 1_001].map((i) => gates.get(`r:${i} `)?.failures)).toEqual([2, undefined, 1, 1]);
+    expect(clock.pending).toBe(0);
   });
 });
