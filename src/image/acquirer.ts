@@ -1,5 +1,5 @@
 import { formatDuration } from '../duration.js';
-import type { HandoverError } from '../errors.js';
+import { type HandoverError, isHandoverError } from '../errors.js';
 import { backoff } from '../internal/backoff.js';
 import { abortable, linkSignals, sleep } from '../internal/signals.js';
 import { type Answer, sameAnswer } from './auth.js';
@@ -9,7 +9,7 @@ import type { FlightBoard } from './flight-board.js';
 import type { Gate, Gates } from './gates.js';
 import type { Lease } from './lease.js';
 import type { Looks, Sight } from './looks.js';
-import { absentError, isRetryable, pullFailed, pullReason } from './pull-failure.js';
+import { absentError, attemptsOf, isRetryable, pullFailed, pullReason } from './pull-failure.js';
 import { asksRegistry, type Request } from './request.js';
 import type { Shelf } from './shelf.js';
 import type { Artifact, ImageLease } from './types.js';
@@ -20,6 +20,17 @@ const PATIENCE = { first: 1_000, max: 30_000, jitter: 'full' } as const;
 const FRESH = { stale: false };
 /** The registry could not be asked for a newer one. */
 const STALE = { stale: true };
+
+/** How much of its caller's time a pull has when there is a local copy to fall back on (IC-6). */
+const SHARE_OF_PULL = 0.9;
+
+/** How long a caller waits, and for what. */
+export interface Deadline {
+  /** ms */
+  readonly timeout: number;
+  /** Why it is not there yet. */
+  last: unknown;
+}
 
 /** What the acquirer needs of the coordinator. */
 export interface AcquireDeck<A extends Artifact> {
@@ -39,57 +50,101 @@ export class Acquirer<A extends Artifact> {
   }
 
   /**
-   * @param o.signal - the caller's own
-   * @param o.timeout - how long the caller waits, ms
+   * Runs `work` under the deadline of a caller who has one: whatever it waits for, it ends then, as `timed-out`.
+   *
+   * @param work - heeds its signal: a lease that came all the same would be lost if it were not waited for
    */
-  acquire(request: Request, o: { signal: AbortSignal | undefined; timeout: number }): Promise<ImageLease<A>> {
-    const asked =
-      o.timeout === Infinity ? this.#once(request, o.signal) : this.#untilDeadline(request, o.signal, o.timeout);
-    return request.policy === 'if-stale' ? this.#orLocalCopy(asked, request, o.signal) : asked;
+  async inTime<T>(
+    request: Request,
+    o: { readonly signal?: AbortSignal | undefined; readonly timeout: number },
+    work: (signal: AbortSignal, deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const { clock, closing } = this.#deck.flights;
+    const deadline: Deadline = { timeout: o.timeout, last: undefined };
+    const link = linkSignals(o.signal, closing);
+    const cancel = clock.timer(o.timeout, () => link.abort(this.#outOfTime(request, deadline)));
+    try {
+      return await work(link.signal, deadline);
+    } finally {
+      cancel();
+      link.dispose();
+    }
+  }
+
+  /** @param deadline - the caller's, if there is one; `signal` aborts with it */
+  acquire(request: Request, signal: AbortSignal | undefined, deadline: Deadline | undefined): Promise<ImageLease<A>> {
+    if (request.policy === 'if-stale') return this.#orLocalCopy(request, signal, deadline);
+    return deadline === undefined || signal === undefined
+      ? this.#once(request, signal)
+      : this.#untilDeadline(request, signal, deadline);
   }
 
   async #orLocalCopy(
-    asked: Promise<ImageLease<A>>,
     request: Request,
     signal: AbortSignal | undefined,
+    deadline: Deadline | undefined,
   ): Promise<ImageLease<A>> {
+    const { flights } = this.#deck;
     try {
-      return await asked;
+      return await this.#beforeTheLook(request, signal, deadline);
     } catch (error) {
+      signal?.throwIfAborted();
       if (!isRetryable(error)) throw error;
-      const lease = await this.#present(request, signal, STALE);
-      if (lease === undefined) await this.#missed(request, signal);
+      if (deadline !== undefined) deadline.last = error;
+      const lease = await this.#localCopy(request, signal).catch(() => {
+        // That the copy could not be looked for is not why there is nothing.
+        signal?.throwIfAborted();
+        flights.closing.throwIfAborted();
+        throw error;
+      });
       if (lease === undefined || lease === 'misfit') throw error;
       const message = `The registry could not be reached; ${request.owner} got the local copy`;
-      this.#deck.flights.warn(request.name.key, 'image-stale', message);
+      flights.warn(request.name.key, 'image-stale', message);
       return lease;
     }
   }
 
-  /** Whoever holds a deadline keeps trying what may pass until then (IC-9). */
-  async #untilDeadline(request: Request, signal: AbortSignal | undefined, timeout: number): Promise<ImageLease<A>> {
-    const { clock, closing } = this.#deck.flights;
-    const link = linkSignals(signal, closing);
-    let last: unknown;
-    const cancel = clock.timer(timeout, () => link.abort(this.#outOfTime(request, timeout, last)));
+  /** A registry that is silent until the deadline would leave no time to take the copy. */
+  async #beforeTheLook(
+    request: Request,
+    signal: AbortSignal | undefined,
+    deadline: Deadline | undefined,
+  ): Promise<ImageLease<A>> {
+    if (deadline === undefined) return this.#once(request, signal);
+    const { board, flights } = this.#deck;
+    const link = linkSignals(signal);
+    const cancel = flights.clock.timer(deadline.timeout * SHARE_OF_PULL, () => {
+      // Without a copy all the time is the pull's.
+      if (board.get(request.flightKey)?.absent !== true) link.abort(this.#outOfTime(request, deadline));
+    });
     try {
-      for (let failures = 1; ; failures += 1) {
-        try {
-          return await this.#once(request, link.signal);
-        } catch (error) {
-          link.signal.throwIfAborted();
-          if (!isRetryable(error) || request.policy === 'if-stale') throw error;
-          last = error;
-        }
-        if (this.#deck.gates.closed(request.flightKey) !== undefined) {
-          await this.#deck.gates.opened(request.flightKey, link.signal);
-        } else {
-          await sleep(clock, backoff(PATIENCE, failures, clock), { signal: link.signal });
-        }
-      }
+      return await this.#once(request, link.signal);
     } finally {
       cancel();
       link.dispose();
+    }
+  }
+
+  async #localCopy(request: Request, signal: AbortSignal | undefined): Promise<Lease<A> | 'misfit' | undefined> {
+    const lease = await this.#present(request, signal, STALE);
+    if (lease === undefined) await this.#missed(request, signal);
+    return lease;
+  }
+
+  /** Whoever holds a deadline keeps trying what may pass until then (IC-9). */
+  async #untilDeadline(request: Request, signal: AbortSignal, deadline: Deadline): Promise<ImageLease<A>> {
+    const { gates, flights } = this.#deck;
+    const { clock } = flights;
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await this.#once(request, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!isRetryable(error)) throw error;
+        deadline.last = gates.closed(request.flightKey)?.error ?? error;
+      }
+      if (gates.closed(request.flightKey) !== undefined) await gates.opened(request.flightKey, signal);
+      else await sleep(clock, backoff(PATIENCE, failures, clock), { signal });
     }
   }
 
@@ -187,12 +242,16 @@ export class Acquirer<A extends Artifact> {
     }
   }
 
-  #outOfTime(request: Request, timeout: number, last: unknown): Error {
-    const flight = this.#deck.board.get(request.flightKey);
-    return pullFailed(request.name.key, 'timed-out', flight?.attempt ?? 0, {
-      problem: `not there within the ${formatDuration(timeout)} that ${request.owner} waits (timeout)`,
+  #outOfTime(request: Request, { timeout, last }: Deadline): Error {
+    const { board, gates } = this.#deck;
+    // Between two flights there is none.
+    const flight = board.get(request.flightKey);
+    const cause = flight?.lastError ?? last ?? gates.get(request.flightKey)?.error;
+    const why = isHandoverError(cause) ? `; the last failure: ${cause.message}` : '';
+    return pullFailed(request.name.key, 'timed-out', flight?.attempt ?? attemptsOf(cause), {
+      problem: `not there within the ${formatDuration(timeout)} that ${request.owner} waits (timeout)${why}`,
       retryable: true,
-      cause: flight?.lastError ?? last,
+      cause,
     });
   }
 }

@@ -58,7 +58,7 @@ async function ask<A extends Artifact>(
  * The words of a provider's own error may hold a secret, such as a URL with a token in it: only those of a
  * {@link HandoverError} are passed on, which promises that they do not (G-6).
  */
-function providerFailed<A extends Artifact>({ name, attempt }: Flight<A>, error: unknown): HandoverError {
+function providerFailed({ name, attempt }: Pick<Flight<Artifact>, 'name' | 'attempt'>, error: unknown): HandoverError {
   const own = isHandoverError(error) ? error : undefined;
   const kind = errorCode(error) ?? (error instanceof Error ? error.name : typeof error);
   const why = own?.message ?? `it threw ${kind}; a HandoverError would be shown in full`;
@@ -87,7 +87,14 @@ function fetchWith<A extends Artifact>(
       ignored: () => warn(name.key, 'abort-ignored', words),
     },
     signal,
-  );
+  ).catch((error: unknown) => {
+    // What the source cannot use is no better than what has no known form.
+    throw isUnusable(error) ? providerFailed({ name, attempt }, error) : error;
+  });
+}
+
+function isUnusable(error: unknown): boolean {
+  return isHandoverError(error, 'ERR_INVALID_OPTION') && error.details.path.split('.')[0] === 'credentials';
 }
 
 function credentialsOf(answer: Answer | undefined): Credentials | undefined {

@@ -1,5 +1,5 @@
 import type { Call } from '../call.js';
-import { parseCall } from './options.js';
+import { checkCall } from '../internal/check-call.js';
 import type { Artifact, AuthProvider, ImageLease } from './types.js';
 
 /** What a lease needs of the coordinator that gave it. */
@@ -75,7 +75,8 @@ export class Lease<A extends Artifact> implements ImageLease<A>, Hold {
   }
 
   async verify(call: Call = {}): Promise<void> {
-    await this.#keeper.verify(this, parseCall(call));
+    checkCall(call);
+    await this.#keeper.verify(this, call);
   }
 
   async release(): Promise<void> {

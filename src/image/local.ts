@@ -2,7 +2,7 @@ import { HandoverError, isHandoverError } from '../errors.js';
 import { messageOf } from '../internal/message-of.js';
 import { abortable } from '../internal/signals.js';
 import type { Sight } from './looks.js';
-import { asPullError } from './pull-failure.js';
+import { asSourceError } from './pull-failure.js';
 import type { Artifact, ArtifactSource } from './types.js';
 
 /** What is present, as the source tells it. A look ends with the coordinator. */
@@ -23,7 +23,7 @@ export class Local<A extends Artifact> {
       return await abortable(this.#source.find(referenceOrId, { signal, platform }), signal);
     } catch (error) {
       signal.throwIfAborted();
-      throw asPullError(error, referenceOrId, 0, 'engine-unavailable');
+      throw asSourceError(error, referenceOrId, 0, 'engine-unavailable');
     }
   }
 

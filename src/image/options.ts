@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Call, Effective } from '../call.js';
+import type { Effective } from '../call.js';
 import { parseDuration } from '../duration.js';
 import { requireMethods } from '../env.js';
 import { invalidOption } from '../errors.js';
@@ -9,7 +9,6 @@ import {
   block,
   duration,
   flag,
-  looseObject,
   oneOf,
   parseOptions,
   requiredDuration,
@@ -80,6 +79,10 @@ const prefetchSchema = strictObject({ ...wanted, ttl: requiredDuration() });
 
 const adoptSchema = strictObject({ owner: text, reference: text, imageId: text });
 
+const LATER = /Async|Generator/;
+/** What `isLive` is told that does otherwise. */
+export const AT_ONCE = 'must return true or false, at once';
+
 /** The coordinator's options with their defaults filled in, durations in milliseconds. */
 export interface ImageSettings {
   readonly removal: Effective<RemovalOptions>;
@@ -131,21 +134,24 @@ export function parseAcquireOptions(input: AcquireOptions): AcquireSettings {
   return parseOptions(acquireSchema, input);
 }
 
-const callSchema = looseObject({ signal });
-
-/** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
-export function parseCall(input: unknown): Call {
-  return parseOptions(callSchema, input);
-}
-
 /**
  * What a caller gives besides options.
  *
  * @throws HandoverError `ERR_INVALID_OPTION` with `path`
  */
 export function parseText(input: unknown, path: string): string {
-  if (typeof input !== 'string') throw invalidOption(path, 'must be text');
+  if (typeof input !== 'string' || input === '') throw invalidOption(path, 'must be text that is not empty');
   return input;
+}
+
+/**
+ * One that answers later is told from its kind: it may be a long time until there is somebody to ask it about.
+ *
+ * @throws HandoverError `ERR_INVALID_OPTION`
+ */
+export function checkIsLive(isLive: unknown): void {
+  if (typeof isLive !== 'function') throw invalidOption('isLive', 'must be a function');
+  if (LATER.test(Object.prototype.toString.call(isLive))) throw invalidOption('isLive', AT_ONCE);
 }
 
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the option */

@@ -79,6 +79,21 @@ export function asPullError(
   return pullFailed(reference, unclassified, attempts, { problem, retryable: true, cause: error });
 }
 
+/**
+ * The same where only the source can have failed: that it could not act has a class of its own (IC-10), whatever kind of
+ * failure it was to the source.
+ */
+export function asSourceError(
+  error: unknown,
+  reference: string,
+  attempts: number,
+  unclassified?: PullReason,
+): HandoverError {
+  if (!isHandoverError(error, 'ERR_DRIVER')) return asPullError(error, reference, attempts, unclassified);
+  const { message: problem, retryable } = error;
+  return pullFailed(reference, 'engine-unavailable', attempts, { problem, retryable, cause: error });
+}
+
 /** Whether the same call may succeed later without anything being changed. */
 export function isRetryable(error: unknown): boolean {
   return isHandoverError(error) && error.retryable;
@@ -106,6 +121,11 @@ export function closedError(): HandoverError<'ERR_CLOSED'> {
 /** Absent, and nothing may fetch it. */
 export function absentError(reference: string, why: string): HandoverError<'ERR_IMAGE_ABSENT'> {
   return new HandoverError('ERR_IMAGE_ABSENT', `${reference} is not present, and ${why}`, { details: { reference } });
+}
+
+/** How often it was tried before it failed. */
+export function attemptsOf(error: unknown): number {
+  return isHandoverError(error, 'ERR_PULL_FAILED') ? error.details.attempts : 0;
 }
 
 /** The class of a failure. */

@@ -4,6 +4,7 @@ import type { Ghost } from './ghost.js';
 import type { Intent, Intents } from './intents.js';
 import type { Local } from './local.js';
 import type { Sight } from './looks.js';
+import { AT_ONCE } from './options.js';
 import type { ImageRecord } from './record.js';
 import type { Shelf } from './shelf.js';
 import type { Artifact } from './types.js';
@@ -84,7 +85,7 @@ function deadGhosts(ghosts: readonly Ghost[], isLive: (owner: string) => boolean
 /** A promise would count as alive for ever. */
 function ask(isLive: (owner: string) => unknown, owner: string): boolean {
   const answer = isLive(owner);
-  if (typeof answer !== 'boolean') throw invalidOption('isLive', 'must return true or false, at once');
+  if (typeof answer !== 'boolean') throw invalidOption('isLive', AT_ONCE);
   return answer;
 }
 

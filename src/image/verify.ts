@@ -18,15 +18,26 @@ export interface VerifyDeck<A extends Artifact> {
   acquire(reference: string, o: AcquireSettings): Promise<ImageLease<A>>;
 }
 
-/** Looks whether what is held is still there, and brings the very same back if it is not (IC-22). */
+/**
+ * Looks whether what is held is still there, and brings the very same back if it is not (IC-22). For a lease that has
+ * ended it only looks: nobody would hold what it brought.
+ */
 export async function verify<A extends Artifact>(
   deck: VerifyDeck<A>,
   lease: Lease<A>,
   { signal }: Call,
 ): Promise<void> {
-  if ((await abortable(deck.local.find(lease.imageId, undefined), signal)) !== undefined) return;
+  const present = await abortable(deck.local.find(lease.imageId, undefined), signal);
   const record = deck.shelf.get(lease.imageId);
-  if (record !== undefined) deck.shelf.lose(record);
+  if (present !== undefined) {
+    // Somebody else has brought it back: to lose it again would be news.
+    if (record?.lost === true) record.see(present);
+    return;
+  }
+  if (record?.holdsOf(lease.owner).includes(lease) !== true) {
+    throw absentError(lease.reference, 'the lease of it has ended; acquire it anew');
+  }
+  deck.shelf.lose(record);
   const fresh = await deck.acquire(fixedName(deck.source, lease), {
     owner: lease.owner,
     platform: lease.platform,
@@ -40,7 +51,7 @@ export async function verify<A extends Artifact>(
     // A claim in earnest would end what its owner has prefetched.
     ttl: REPAIR_TTL,
   });
-  await fresh.release();
+  await abortable(fresh.release(), signal);
   if (fresh.imageId !== lease.imageId) {
     throw absentError(lease.reference, `the content that was held (${lease.imageId}) did not come back with it`);
   }
