@@ -11,20 +11,27 @@ import type { Artifact, AuthProvider, Credentials, Progress } from './types.js';
 /** What a flight fetches with. */
 export type FetchDeck<A extends Artifact> = Pick<FlightDeck<A>, 'clock' | 'source' | 'pull' | 'warn' | 'logins'>;
 
+/** Who is told of a fetch. */
+interface Told {
+  readonly report: (progress: Omit<Progress, 'attempt'>) => void;
+  readonly ignored: (end: Promise<void>) => void;
+}
+
 /**
  * One attempt of a flight, with the credentials that its provider gives now. If the registry refuses them the provider
  * is asked once more, and something new that it gives is tried as one more attempt (IC-10).
  *
- * @param report - told of the progress
+ * @param o.report - told of the progress
+ * @param o.ignored - told of a fetch that is waited for no longer; its end
  * @throws what {@link fetchOnce} throws; `ERR_PULL_FAILED` with the reason `unauthorized` when the provider fails
  */
 export async function authorisedFetch<A extends Artifact>(
   deck: FetchDeck<A>,
   flight: Flight<A>,
-  report: (progress: Omit<Progress, 'attempt'>) => void,
-  signal: AbortSignal,
+  o: Told & { readonly signal: AbortSignal },
 ): Promise<void> {
-  const fetch = (answer: Answer | undefined): Promise<void> => fetchWith(deck, flight, answer, report, signal);
+  const { signal } = o;
+  const fetch = (answer: Answer | undefined): Promise<void> => fetchWith(deck, flight, answer, o);
   const first = flight.auth && (await ask(deck, flight, flight.auth, false, signal));
   try {
     await fetch(first);
@@ -73,8 +80,7 @@ function fetchWith<A extends Artifact>(
   { clock, source, pull, warn }: FetchDeck<A>,
   { name, platform, attempt }: Flight<A>,
   answer: Answer | undefined,
-  report: (progress: Omit<Progress, 'attempt'>) => void,
-  signal: AbortSignal,
+  { report, ignored, signal }: Told & { readonly signal: AbortSignal },
 ): Promise<void> {
   const grace = formatDuration(pull.abortGrace);
   const words = `The aborted pull did not end within ${grace}; its place is given away`;
@@ -84,7 +90,10 @@ function fetchWith<A extends Artifact>(
       ...{ clock, source, limits: pull, reference: name.key, platform, attempt },
       credentials: credentialsOf(answer),
       onProgress: report,
-      ignored: () => warn(name.key, 'abort-ignored', words),
+      ignored: (end) => {
+        warn(name.key, 'abort-ignored', words);
+        ignored(end);
+      },
     },
     signal,
   ).catch((error: unknown) => {

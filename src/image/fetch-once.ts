@@ -17,8 +17,12 @@ export interface FetchOrder {
   readonly credentials: Credentials | undefined;
   readonly attempt: number;
   onProgress(progress: Omit<Progress, 'attempt'>): void;
-  /** The call did not end within `abortGrace` of its abort, and is waited for no longer. */
-  ignored(): void;
+  /**
+   * The call did not end within `abortGrace` of its abort, and is waited for no longer.
+   *
+   * @param end - settles with it
+   */
+  ignored(end: Promise<void>): void;
 }
 
 /**
@@ -60,7 +64,7 @@ async function untilEnded(work: Promise<void>, order: FetchOrder, signal: AbortS
   let cancel = (): void => undefined;
   const dispose = onAbort(signal, (reason) => {
     cancel = order.clock.timer(order.limits.abortGrace, () => {
-      order.ignored();
+      order.ignored(work);
       tooLate.reject(reason);
     });
   });

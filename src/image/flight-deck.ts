@@ -14,6 +14,8 @@ export interface Landing<A extends Artifact> {
   readonly fetched?: { readonly before: A | undefined };
   /** `false`: the fetch failed; what it may have brought all the same is only put on record. */
   readonly bind: boolean;
+  /** The flight has gone on without that fetch: what is written down of it by now is of another one. */
+  readonly late?: true;
 }
 
 /** What a flight needs of the coordinator. */
@@ -35,8 +37,9 @@ export interface FlightDeck<A extends Artifact> {
    * Finds what the fetch brought and, under the lock of its id, binds every waiter to it.
    *
    * @returns whether anything was found that fits
+   * @throws HandoverError `ERR_CLOSED`; what the look threw; the signal's reason
    */
-  land(flight: Flight<A>, landing: Landing<A>): Promise<boolean>;
+  readonly land: (flight: Flight<A>, landing: Landing<A>, signal?: AbortSignal) => Promise<boolean>;
   /** The flight failed: off the board with it. */
   failed(flight: Flight<A>, error: HandoverError, abandoned: boolean): void;
   changed(flight: Flight<A>): void;

@@ -4,11 +4,13 @@ import { Machine } from '../internal/machine.js';
 import { abortable, onAbort } from '../internal/signals.js';
 import type { Answer } from './auth.js';
 import { authorisedFetch } from './authorised-fetch.js';
-import type { FlightDeck } from './flight-deck.js';
+import type { FlightDeck, Landing } from './flight-deck.js';
+import { withGrace } from './grace.js';
 import { Pause } from './pause.js';
 import { ProgressFeed } from './progress.js';
 import {
   asPullError,
+  asSourceError,
   closedError,
   endedEmpty,
   mayHaveLanded,
@@ -58,6 +60,8 @@ export class Flight<A extends Artifact> {
   #ticket: Ticket | undefined;
   #pause: Pause | undefined;
   #madeRoom = false;
+  /** The last attempt has fetched, and it is not known what came of it. */
+  #unsettled: Landing<A>['fetched'];
   #cancelLinger: () => void = () => undefined;
 
   /**
@@ -197,23 +201,46 @@ export class Flight<A extends Artifact> {
     const deck = this.#deck;
     const looked = this.#fresh && !waited;
     this.#fresh = false;
+    await this.#settle();
     const before = looked ? undefined : await abortable(deck.look(this.name.key, this.platform), this.#stop.signal);
     this.absent = before?.fits !== true;
-    if (!this.absent && !this.forced && (await deck.land(this, { bind: true }))) return;
+    if (!this.absent && !this.forced && (await deck.land(this, { bind: true }, this.#stop.signal))) return;
     await deck.intents?.begin(this, before, this.#stop.signal);
-    const failure = await authorisedFetch(deck, this, (progress) => this.#report(progress), this.#stop.signal).then(
+    const fetched = { before: before?.artifact };
+    const failure = await authorisedFetch(deck, this, {
+      report: (progress) => this.#report(progress),
+      ignored: (end) => this.#watch(end, fetched),
+      signal: this.#stop.signal,
+    }).then(
       () => undefined,
-      (error: unknown) => asPullError(error, this.name.key, this.attempt),
+      (error: unknown) => asSourceError(error, this.name.key, this.attempt),
     );
     if (failure !== undefined && !mayHaveLanded(failure)) deck.intents?.end(this);
     if (failure !== undefined && (deck.closing.aborted || !mayHaveLanded(failure))) throw failure;
-    const found = await deck
-      .land(this, { fetched: { before: before?.artifact }, bind: failure === undefined })
-      .catch((error: unknown) => {
-        throw failure ?? asPullError(error, this.name.key, this.attempt);
-      });
+    this.#unsettled = fetched;
+    // Once it is to end, the look for what came may keep its place no longer than the fetch may (IC-7).
+    const bounds = { clock: deck.clock, stop: this.#stop.signal, grace: deck.pull.abortGrace };
+    const landing = { fetched, bind: failure === undefined };
+    const found = await withGrace(bounds, (late) => deck.land(this, landing, late)).catch((error: unknown) => {
+      throw failure ?? asPullError(error, this.name.key, this.attempt);
+    });
+    this.#unsettled = undefined;
     if (failure !== undefined) throw failure;
     if (!found) throw endedEmpty(this.name.key, this.attempt);
+  }
+
+  /** What a fetch brings that nobody waits for any more is here because of us as well (IC-7, IC-17). */
+  #watch(end: Promise<void>, fetched: NonNullable<Landing<A>['fetched']>): void {
+    const found = end.then(() => this.#deck.land(this, { fetched, bind: false, late: true }));
+    // After a failure it would be a guess that it was ours; and that it cannot be looked for now is nobody's trouble.
+    found.catch(() => undefined);
+  }
+
+  /** What an earlier attempt has brought is ours, whatever this one will find (G-8). */
+  async #settle(): Promise<void> {
+    if (this.#unsettled === undefined) return;
+    await this.#deck.land(this, { fetched: this.#unsettled, bind: false }, this.#stop.signal);
+    this.#unsettled = undefined;
   }
 
   /** A full disk is not tried blindly: once more, after room was made (IC-10, S18). */

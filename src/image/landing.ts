@@ -20,6 +20,8 @@ export interface LandingDeck<A extends Artifact> {
   readonly board: FlightBoard<A>;
   readonly gates: Gates;
   readonly intents: Intents<A> | undefined;
+  /** Aborts when the coordinator closes: from then on nobody is bound (IC-23). */
+  readonly closing: AbortSignal;
 }
 
 /**
@@ -27,16 +29,22 @@ export interface LandingDeck<A extends Artifact> {
  * not fit is put on record all the same: it is here because of us.
  *
  * @returns whether anything was found that fits
+ * @throws HandoverError `ERR_CLOSED`; what the look threw; the signal's reason
  */
 export async function land<A extends Artifact>(
   deck: LandingDeck<A>,
   flight: Flight<A>,
-  { fetched, bind }: Landing<A>,
+  { fetched, bind, late }: Landing<A>,
+  signal?: AbortSignal,
 ): Promise<boolean> {
+  const end = (): void => {
+    if (fetched !== undefined && late !== true) deck.intents?.end(flight);
+  };
   const act = ({ artifact, fits }: Sight<A>): boolean => {
+    deck.closing.throwIfAborted();
     // Somebody who wants the registry asked has joined meanwhile: a local copy is no answer to him (IC-6).
     if (fetched === undefined && flight.forced) return false;
-    if (fetched !== undefined) deck.intents?.end(flight);
+    end();
     const brought = fetched !== undefined && fetched.before?.id !== artifact.id;
     if (bind && fits) bindWaiters(deck, flight, artifact, brought);
     // Nobody holds it: it goes like everything that nobody holds.
@@ -45,8 +53,8 @@ export async function land<A extends Artifact>(
     return fits;
   };
   const { name, platform } = flight;
-  const landed = await deck.looks.settle(name.key, () => deck.local.look(name.key, platform), act);
-  if (landed === undefined && fetched !== undefined) deck.intents?.end(flight);
+  const landed = await deck.looks.settle(name.key, () => deck.local.look(name.key, platform), act, signal);
+  if (landed === undefined) end();
   return landed ?? false;
 }
 

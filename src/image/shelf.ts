@@ -69,8 +69,13 @@ export class Shelf<A extends Artifact> {
     return shelved?.record.state === 'held' && !shelved.record.lost ? shelved.artifact : undefined;
   }
 
-  /** One lease; the caller holds the lock of the id, or the content is held already. */
+  /**
+   * One lease; the caller holds the lock of the id, or the content is held already.
+   *
+   * @throws HandoverError `ERR_CLOSED`: a lease that nothing ends any more is given to nobody (IC-23)
+   */
   grant(artifact: A, request: Request, o: { readonly stale?: boolean } = {}): Lease<A> {
+    this.#deck.terms.closing.throwIfAborted();
     const record = this.#recordOf(artifact, request);
     const lease = this.#lease(record, artifact, o.stale === true ? { ...request, stale: true } : request);
     // By another name it may be of another repository, too.
@@ -78,10 +83,17 @@ export class Shelf<A extends Artifact> {
     return lease;
   }
 
-  /** A lease of something that no request found; under the lock of its id. */
+  /**
+   * A lease of something that no request found; under the lock of its id.
+   *
+   * @throws HandoverError `ERR_CLOSED`
+   */
   adopt(artifact: A, o: { readonly owner: string; readonly reference: string; readonly key: string }): Lease<A> {
+    this.#deck.terms.closing.throwIfAborted();
     const record = this.#seen(artifact, o.key);
-    const lease = this.#lease(record, artifact, o);
+    // Brought back it has to be for the same platform, whatever the source's own is.
+    const platform = artifact.platform === '' ? undefined : artifact.platform;
+    const lease = this.#lease(record, artifact, { ...o, platform });
     record.send('bind');
     return lease;
   }

@@ -49,6 +49,25 @@ describe('IC-23 what a closed coordinator still does', () => {
 });
 
 describe('IC-23 leases after close()', () => {
+  it.each([
+    ['comes', 'fetch redis:7', false],
+    ['is found', 'find redis:7', true],
+  ])('IC-19 a prefetch whose content %s in the step of close() gets ERR_CLOSED, no timer', async (_, from, there) => {
+    const { images, source, clock } = fixture();
+    if (there) source.put('redis:7', 'sha256:a');
+    const find = source.find.bind(source);
+    let closed: Promise<void> | undefined;
+    source.find = (reference, call) => {
+      const found = find(reference, call);
+      if (source.calls.includes(from)) void found.then(() => (closed ??= images.close()));
+      return found;
+    };
+    const asked = images.prefetch('redis:7', { owner: 'a', ttl: '1h' });
+    await expect(asked).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+    await closed;
+    expect(clock.pending).toBe(0);
+  });
+
   it('release() does nothing and settles, although the last write had failed', async () => {
     const mood = moody();
     const lives = new Lives({}, mood.store);
