@@ -1,8 +1,9 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { RootDatabase } from 'lmdb';
-import { HandoverError, isHandoverError } from '../errors.js';
+import { HandoverError, invalidOption, isHandoverError } from '../errors.js';
 import { messageOf } from '../internal/message-of.js';
+import { errorCode } from '../internal/system-error.js';
 import { headProblem } from './pages.js';
 
 /** LMDB by bytes of keys and text of values. */
@@ -23,12 +24,25 @@ const DAMAGE = /^MDB_(CORRUPTED|INVALID|PAGE_NOTFOUND|VERSION_MISMATCH|INCOMPATI
 export async function openDatabase(path: string): Promise<Database> {
   const client = await loadClient();
   try {
+    await refuseSpecial(path);
     const problem = await headProblem(path);
     if (problem !== undefined) throw corrupt(path, problem);
     await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
     return client.open<string, Buffer>(settings(path));
   } catch (error) {
     throw storeError(path, 'open', error);
+  }
+}
+
+/** LMDB maps what it opens, and what is no file may end the process, or keep it waiting for ever. */
+async function refuseSpecial(path: string): Promise<void> {
+  for (const one of [path, `${path}-lock`]) {
+    const found = await stat(one).catch((error: unknown) => {
+      if (errorCode(error) === 'ENOENT') return undefined;
+      throw error;
+    });
+    if (found === undefined || found.isFile()) continue;
+    throw invalidOption('path', `must be of a regular file, or of one to be made; ${one} is something else`);
   }
 }
 

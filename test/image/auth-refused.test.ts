@@ -1,7 +1,9 @@
-import { type AuthProvider } from 'handover';
+import { inspect } from 'node:util';
+import { type AuthProvider, type Credentials, HandoverError } from 'handover';
 import { describe, expect, it, vi } from 'vitest';
 import { fixture, MINUTE } from './fixture.js';
 import { ann, answers, bob, failure, guard, sent } from './logins.js';
+import type { Step } from './scripted-source.js';
 
 describe('IC-10 refused', () => {
   it('S17 case C12 without a provider: one attempt', async () => {
@@ -83,6 +85,42 @@ describe('IC-10 refused', () => {
     const error = await failure(all.clock.until(all.images.acquire('redis:7', { owner: 'a' })));
     expect(error).toMatchObject({ retryable: true, details: { reason: 'unauthorized', attempts: 2 } });
     expect(error.message).toContain('the credential provider failed');
+  });
+
+  it('IC-14 G-6 what the source cannot use is a provider that failed: unauthorized, not quoted, asked for once more', async () => {
+    const junk = { encoded: 's3cret\r\nx: y' };
+    const auth = answers({ ...junk, expiresAt: MINUTE * 1e9 });
+    const all = fixture({ auth });
+    const unusable = ({ line, call }: Step) => {
+      const { credentials } = call as { readonly credentials?: Credentials };
+      if (line.startsWith('fetch') && credentials !== undefined && 'encoded' in credentials) {
+        const details = { path: 'credentials.encoded' };
+        throw new HandoverError('ERR_INVALID_OPTION', 'Option credentials.encoded: must be one line', { details });
+      }
+    };
+    all.source.before = unusable;
+    const error = await failure(all.images.acquire('redis:7', { owner: 'a' }));
+    expect(error).toMatchObject({
+      code: 'ERR_PULL_FAILED',
+      details: { reason: 'unauthorized', attempts: 1 },
+      retryable: false,
+      message: expect.stringMatching(/the credential provider failed for registry\.test: .*must be one line/) as string,
+    });
+    expect(inspect(error, { depth: Infinity })).not.toContain('s3cret');
+    expect(auth.mock.calls.map(([, { refused }]) => refused)).toEqual([false, true]);
+
+    const mended = answers(junk, ann);
+    await expect(all.images.acquire('redis:7', { owner: 'a', auth: mended })).resolves.toBeDefined();
+  });
+
+  it('IC-14 another option that a source refuses is no matter of credentials', async () => {
+    const all = fixture({ auth: answers(ann, bob) });
+    all.source.before = ({ line }) => {
+      if (!line.startsWith('fetch')) return;
+      throw new HandoverError('ERR_INVALID_OPTION', 'Option platform: is none', { details: { path: 'platform' } });
+    };
+    expect(await failure(all.images.acquire('redis:7', { owner: 'a' }))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    expect(all.source.count('fetch redis:7')).toBe(1);
   });
 
   it('IC-12 the second try is an attempt of its own in the progress', async () => {

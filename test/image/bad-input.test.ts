@@ -93,6 +93,40 @@ describe('G-2 bad input is told by its path, whichever method gets it', () => {
     expect(await refused(() => new ImageCoordinator(o))).toBe('auth');
   });
 
+  it('G-2 a call has a signal and nothing else', async () => {
+    const { images } = fixture();
+    const call = { foo: 5 } as never;
+    const lease = await images.acquire('redis:7', { owner: 'a' });
+    const held = { owner: 'b', reference: 'redis:7', imageId: lease.imageId };
+    expect(await refused(() => lease.verify(call))).toBe('foo');
+    expect(await refused(() => images.adopt(held, call))).toBe('foo');
+    expect(await refused(() => images.recover(() => true, call))).toBe('foo');
+    expect(await refused(() => images.collect(call))).toBe('foo');
+  });
+
+  it('G-2 text that is empty is none', async () => {
+    const { images, source } = fixture();
+    expect(await refused(() => images.release(''))).toBe('owner');
+    expect(await refused(() => images.acquire('redis:7', { owner: '' }))).toBe('owner');
+    for (const call of [
+      () => images.acquire('', { owner: 'a' }),
+      () => images.explain(''),
+      () => images.retryNow(''),
+      () => images.adopt({ owner: 'a', reference: '', imageId: 'sha256:a' }),
+    ]) {
+      expect(await refused(call)).toBe('reference');
+    }
+    expect(source.calls).toEqual([]);
+  });
+
+  it.each([async () => false, async function* () {}, function* () {}])(
+    'IC-21 an isLive that answers later is refused before there is anybody to ask it about: %s',
+    async (isLive) => {
+      const { images } = fixture();
+      expect(await refused(() => images.recover(isLive as never))).toBe('isLive');
+    },
+  );
+
   it.each(rows(undefined).filter(({ given }) => typeof given !== 'function'))(
     'IC-21 an isLive that is $name',
     async ({ given }) => {

@@ -1,12 +1,16 @@
-import { readFile, readdir, stat, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
 import { open } from 'lmdb';
 import { describe, expect, it } from 'vitest';
 import { lmdbStore } from 'handover/lmdb';
 import { describeStateStore } from 'handover/testing';
 import { type LmdbStore, folders } from './folder.js';
 
-const { path, open: openStore } = folders();
+const { path, open: openStore, after } = folders();
 
 let suite: { path: string; store: LmdbStore };
 describeStateStore('lmdbStore', {
@@ -76,7 +80,37 @@ describe('lmdbStore', () => {
       details: { driver: 'lmdb', operation: 'open' },
       message: expect.stringContaining('ENOTDIR') as string,
     });
-    await expect(lmdbStore({ path: dirname(at) })).rejects.toMatchObject({ code: 'ERR_DRIVER' });
+  });
+
+  it.each(['', '-lock'])(
+    'G-2 ST-1 what is at the path%s and no regular file is refused, and not opened',
+    async (end) => {
+      const at = await path();
+      const socket = createServer().listen(`${at}.socket`);
+      after(async () => void socket.close());
+      await once(socket, 'listening');
+      await promisify(execFile)('mkfifo', [`${at}.fifo`]);
+      const others = { device: '/dev/null', folder: dirname(at), socket: `${at}.socket`, fifo: `${at}.fifo` };
+      for (const [kind, other] of Object.entries(others)) {
+        const link = `${at}.${kind}.link`;
+        await symlink(other, `${link}${end}`);
+        await expect(lmdbStore({ path: link }), kind).rejects.toMatchObject({
+          code: 'ERR_INVALID_OPTION',
+          details: { path: 'path' },
+          message: expect.stringContaining(`${link}${end}`) as string,
+        });
+      }
+      await expect(lmdbStore({ path: '/dev/null' })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    },
+  );
+
+  it('ST-1 a link to a file is a file', async () => {
+    const at = await path();
+    await writeFile(`${at}.real`, '');
+    await symlink(`${at}.real`, at);
+    const store = await openStore(at);
+    await store.batch([{ put: 'a', value: 1 }]);
+    expect(await store.list('')).toEqual([['a', 1]]);
   });
 
   it('ST-1 an empty file is a new store', async () => {

@@ -4,10 +4,13 @@ import { parseOptions, text } from '../../options.js';
 import { serverAddress } from './registry-host.js';
 
 /** What can stand in a header; anything else the HTTP client refuses in words that name no cause. */
-const HEADER_VALUE = v.pipe(v.string(), v.regex(/^[\x21-\x7e]+$/, 'must be the encoded text of a header, on one line'));
+export const HEADER_VALUE = v.pipe(
+  v.string(),
+  v.regex(/^[\x21-\x7e]+$/, 'must be the encoded text of a header, on one line'),
+);
 
 /** The three forms of {@link Credentials}; of two at once, the one that the engine would prefer. Other keys are dropped. */
-export const CREDENTIALS = v.union(
+const CREDENTIALS = v.union(
   [
     v.object({ encoded: HEADER_VALUE }),
     v.object({ identityToken: text }),

@@ -1,8 +1,18 @@
 import * as v from 'valibot';
 import type { AuthProvider, Credentials } from '../../image/types.js';
-import { parseOptions, record } from '../../options.js';
-import { CREDENTIALS } from './registry-auth.js';
+import { parseOptions, record, strictObject, text } from '../../options.js';
+import { HEADER_VALUE } from './registry-auth.js';
 import { entryOf, registryHost } from './registry-host.js';
+
+/** One of the three forms, whole: of a literal in a program every key has a meaning, or is a mistake. */
+const ENTRY = v.union(
+  [
+    strictObject({ encoded: HEADER_VALUE }),
+    strictObject({ identityToken: text }),
+    strictObject({ username: text, password: v.string() }),
+  ],
+  'must be { username, password }, { identityToken } or { encoded }, each of them text, and nothing else',
+);
 
 /**
  * Credentials that are known from the start; other registries are asked anonymously (IC-14).
@@ -12,6 +22,6 @@ import { entryOf, registryHost } from './registry-host.js';
  * @throws HandoverError `ERR_INVALID_OPTION` naming the registry whose entry has none of the forms of `Credentials`
  */
 export function staticAuth(entries: Readonly<Record<string, Credentials>>): AuthProvider {
-  const known = parseOptions(record(v.string(), CREDENTIALS), entries, 'entries');
+  const known = parseOptions(record(v.string(), ENTRY), entries, 'entries');
   return async (host) => entryOf(known, registryHost(host));
 }

@@ -31,6 +31,10 @@ describe('staticAuth', () => {
     { entries: { 'ghcr.io': { username: 'ann', pasword: 'hunter2' } }, path: 'entries.ghcr.io' },
     { entries: { 'ghcr.io': { identityToken: '' } }, path: 'entries.ghcr.io.identityToken' },
     { entries: { 'ghcr.io': 'hunter2' }, path: 'entries.ghcr.io' },
+    { entries: { 'ghcr.io': { ...ANN, extra: 'hunter2' } }, path: 'entries.ghcr.io' },
+    { entries: { 'ghcr.io': { ...ANN, identityToken: 'hunter2' } }, path: 'entries.ghcr.io' },
+    { entries: { 'ghcr.io': { encoded: 'hunter2', expiresAt: 5 } }, path: 'entries.ghcr.io' },
+    { entries: { 'ghcr.io': { encoded: 'hunter2\r\nx: y' } }, path: 'entries.ghcr.io.encoded' },
     { entries: 'hunter2', path: 'entries' },
     { entries: undefined, path: 'entries' },
   ])('G-2, G-6 $entries names $path, not the secret', ({ entries, path }) => {
