@@ -208,6 +208,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    * and never makes it ours to remove.
    *
    * @param held.reference - shown in the lease, and used to bring the content back if it is lost
+   * @param held.imageId - a name is refused: it may mean other content by now
    * @returns `undefined` when the content is gone
    * @throws HandoverError `ERR_INVALID_OPTION`, `ERR_INVALID_REFERENCE`, `ERR_CLOSED`
    */
@@ -215,7 +216,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     held: { readonly owner: string; readonly reference: string; readonly imageId: string },
     call: Call = {},
   ): Promise<ImageLease<A> | undefined> {
-    const { owner, reference, imageId } = parseHeld(held);
+    const { owner, reference, imageId } = parseHeld(this.#source, held);
     this.#closing.signal.throwIfAborted();
     const { key } = this.#source.normalise(reference);
     checkCall(call);

@@ -16,6 +16,7 @@ import {
   text,
   wholeNumber,
 } from '../options.js';
+import { nameOf } from './name-of.js';
 import type {
   AcquireOptions,
   Artifact,
@@ -165,6 +166,11 @@ export function parseTtl(input: unknown): number {
 }
 
 /** @throws HandoverError `ERR_INVALID_OPTION` naming the option */
-export function parseHeld(input: unknown): v.InferOutput<typeof adoptSchema> {
-  return parseOptions(adoptSchema, input);
+export function parseHeld(
+  source: Pick<ArtifactSource, 'normalise'>,
+  input: unknown,
+): v.InferOutput<typeof adoptSchema> {
+  const held = parseOptions(adoptSchema, input);
+  if (nameOf(source, held.imageId).pullable) throw invalidOption('imageId', 'must be an id, not a name');
+  return held;
 }

@@ -192,9 +192,11 @@ export interface ImageLease<A extends Artifact = Artifact> {
   /** What to create from so that a moving tag changes nothing (DP-6). */
   readonly runnable: string;
   /**
-   * Looks whether the content is still there and fetches it again when somebody else deleted it (DP-4).
+   * Looks whether the content is still there and fetches it again when somebody else deleted it (DP-4). Of a lease that
+   * has ended it only looks.
    *
-   * @throws HandoverError `ERR_PULL_FAILED` or `ERR_IMAGE_ABSENT` when it cannot be brought back as the same content
+   * @throws HandoverError `ERR_PULL_FAILED` or `ERR_IMAGE_ABSENT` when it cannot be brought back as the same content;
+   *   `ERR_IMAGE_ABSENT` when it is gone and the lease has ended; `ERR_CLOSED`
    */
   verify(call?: Call): Promise<void>;
   /** Lets go; idempotent. */

@@ -93,6 +93,59 @@ describe('IC-22 verify and adopt', () => {
     expect(source.calls.filter((call) => call.startsWith('fetch'))).toEqual([]);
   });
 
+  it('IC-22 content that was brought back by hand and is lost again is told again', async () => {
+    const { images, source, told } = fixture();
+    const lease = await images.acquire('redis:7', { owner: 'a' });
+    const lose = async (): Promise<void> => {
+      source.wipe('sha256:a');
+      source.registry.clear();
+      await expect(lease.verify()).rejects.toMatchObject({ code: 'ERR_PULL_FAILED' });
+    };
+    await lose();
+    source.put('redis:7', 'sha256:a');
+    await lease.verify();
+    await lose();
+    expect(told().filter((line) => line.startsWith('lost'))).toEqual(['lost:a', 'lost:a']);
+  });
+
+  it('IC-22 verify of a lease that has ended looks, and brings nothing back', async () => {
+    const { images, source } = fixture();
+    source.registry.set(digestOf('redis', 'sha256:a'), 'sha256:a');
+    const lease = await images.acquire('redis:7', { owner: 'a' });
+    await images.acquire('redis:7', { owner: 'b' });
+    await lease.release();
+    await lease.verify();
+    source.wipe('sha256:a');
+    source.calls.length = 0;
+    await expect(lease.verify()).rejects.toMatchObject({ code: 'ERR_IMAGE_ABSENT', details: { reference: 'redis:7' } });
+    expect(source.calls).toEqual(['find sha256:a']);
+  });
+
+  it('IC-21 IC-22 verify of an adopted lease brings the content back for its platform', async () => {
+    const { images, source } = fixture();
+    source.platforms.set('sha256:a', 'linux/arm64');
+    source.put('redis:7', 'sha256:a');
+    source.registry.set(digestOf('redis', 'sha256:a'), 'sha256:a');
+    const lease = await images.adopt({ owner: 'a', reference: 'redis:7', imageId: 'sha256:a' });
+    source.wipe('sha256:a');
+    const asked: unknown[] = [];
+    source.before = ({ line, call }) => {
+      if (line.startsWith('fetch')) asked.push((call as { platform?: string }).platform);
+    };
+    await lease!.verify();
+    expect(asked).toEqual(['linux/arm64']);
+  });
+
+  it('IC-21 adopt by a name is refused: it may mean other content by now', async () => {
+    const { images, source } = fixture();
+    source.put('redis:7', 'sha256:b');
+    await expect(images.adopt({ owner: 'a', reference: 'redis:7', imageId: 'redis:7' })).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      details: { path: 'imageId' },
+    });
+    expect(source.calls).toEqual([]);
+  });
+
   it('IC-16 adopt that meets a removal waits for it', async () => {
     const { images, source, clock } = fixture();
     await (await images.acquire('redis:7', { owner: 'a' })).release();
