@@ -1,6 +1,7 @@
 import type { ExclusiveResource } from '../driver/driver.js';
 import { formatDuration } from '../duration.js';
 import { HandoverError, isHandoverError } from '../errors.js';
+import { messageOf } from '../internal/message-of.js';
 import { WHOLE } from '../options.js';
 import type { HealthReading } from './health.js';
 import type { AllocOptions } from './options.js';
@@ -38,6 +39,13 @@ export function unhealthy(
     : `did not become healthy within ${formatDuration(healthyDeadline)} of its start`;
   const message = `Alloc ${id} ${how}: ${why}`;
   return new HandoverError('ERR_UNHEALTHY', message, { details: { allocId: id, checks: failing } });
+}
+
+/** It runs, and the registry does not have what it was asked to register. */
+export function unregistered(id: string, { ids, error }: { ids: readonly string[]; error: unknown }) {
+  const said = error === undefined ? 'it has not answered' : messageOf(error);
+  const message = `The registry has not taken ${ids.join(', ')} of alloc ${id}, and is asked until it does: ${said}`;
+  return new HandoverError('ERR_UNHEALTHY', message, { details: { allocId: id, checks: [] }, cause: error });
 }
 
 /** Something was asked that only an alloc which does not run can do. */

@@ -6,7 +6,7 @@ import { checkCall } from '../internal/check-call.js';
 import { linkSignals } from '../internal/signals.js';
 import type { StopReason, StopRun } from '../shutdown/types.js';
 import type { Why } from './board.js';
-import { stillThere } from './faults.js';
+import { stillThere, unregistered } from './faults.js';
 import { type AllocGoal, untilGoal } from './goals.js';
 import type { NextAllocWatcher } from './next.js';
 import { parseStart, parseStopRequest } from './options.js';
@@ -179,6 +179,12 @@ export class AllocLifecycle<
       call,
       ({ state }) => isServing(state) && upkeep.health.verdict === 'healthy',
     );
+  }
+
+  /** @internal Why the registry does not have what it was asked to hold of it, if so. */
+  get unregistered(): HandoverError<'ERR_UNHEALTHY'> | undefined {
+    const { missing } = this.#parts.services;
+    return missing && unregistered(this.id, missing);
   }
 
   /** @internal Until the registry has acknowledged all that it was asked to hold of a running alloc. */

@@ -44,7 +44,13 @@ export function assemble(spec: AllocSpec, env: AllocEnv): AllocParts {
   };
   const shared = { id, ground, env, options, life: life.signal, warn };
   const task = makeTask(options, { ...shared, progress: (progress) => showProgress(board, task.name, progress) });
-  const services = new AllocServices(id, options.services, ground, () => upkeep.onRegistered());
+  const services = new AllocServices(
+    id,
+    options.services,
+    ground,
+    () => upkeep.onRegistered(),
+    () => upkeep.onRefused(),
+  );
   const observed = { ...env, registrar: services.registrar };
   const sequencer = inside('shutdown', () => new ShutdownSequencer(spec.shutdown, observed));
   const stopBudget = budgetOf({ sequencer, services }).total;

@@ -16,16 +16,20 @@ export class AllocServices {
   readonly #standing = new Map<string, ServiceInstance>();
   /** Those of them that this process has asked for. */
   readonly #asked = new Set<string>();
+  /** What the registry said to the latest registration that it did not take. */
+  #refusal: unknown;
   #instances: readonly (ServiceInstance & { readonly registerWhen: 'started' | 'healthy' })[] = [];
 
   /**
    * @param changed - told after each acknowledgement
+   * @param refused - told after each registration that the registry did not take
    */
   constructor(
     private readonly allocId: string,
     private readonly options: readonly ServiceOptions[],
     private readonly ground: Ground,
     private readonly changed: () => void,
+    private readonly refused: () => void,
   ) {
     this.registrar = ground.registrar && this.#observe(ground.registrar);
   }
@@ -45,9 +49,15 @@ export class AllocServices {
     return this.registrar === undefined || this.#acknowledged.size === this.options.length;
   }
 
+  /** What the registry was asked to register and has not acknowledged, and what it said; `undefined`: nothing. */
+  get missing(): { readonly ids: readonly string[]; readonly error: unknown } | undefined {
+    const ids = [...this.#asked].filter((id) => !this.#acknowledged.has(id));
+    return ids.length === 0 ? undefined : { ids, error: this.#refusal };
+  }
+
   /** Whether the registry has acknowledged all that it was asked to register. */
   get agreed(): boolean {
-    return this.#acknowledged.size === this.#asked.size;
+    return this.missing === undefined;
   }
 
   /** How many instances there will be: what a stop's budget is reckoned by before the addresses are known. */
@@ -119,7 +129,14 @@ export class AllocServices {
     return {
       register: async (instance, call) => {
         this.#ask(instance);
-        await inner.register(instance, call);
+        try {
+          await inner.register(instance, call);
+        } catch (error) {
+          this.#refusal = error;
+          this.refused();
+          throw error;
+        }
+        this.#refusal = undefined;
         this.#acknowledged.set(instance.id, instance);
         this.changed();
       },

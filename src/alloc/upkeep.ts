@@ -5,7 +5,7 @@ import { linkSignals } from '../internal/signals.js';
 import type { ExitResult } from '../shutdown/types.js';
 import type { AllocBoard, Facets } from './board.js';
 import { probes } from './checks.js';
-import { NO_SUCH_PORT } from './faults.js';
+import { NO_SUCH_PORT, unregistered } from './faults.js';
 import { HealthMonitor, type HealthReading } from './health.js';
 import type { AllocOptions } from './options.js';
 import type { AllocServices } from './services.js';
@@ -42,6 +42,8 @@ export class AllocUpkeep {
   #healthy = false;
   /** When it has to be healthy. */
   #healthWait: Wait | null = null;
+  /** Since when its health is good and the registry is waited for, wall time, ms. */
+  #unregisteredSince: number | undefined;
   /** How many checks have passed at once, at most: only more than that is progress (AL-4). */
   #most = 0;
 
@@ -65,7 +67,7 @@ export class AllocUpkeep {
 
   /** What it waits for by itself; `null` once it is healthy. */
   get wait(): Wait | null {
-    return this.#healthy ? null : this.#healthWait;
+    return this.#healthy ? null : (this.#registryWait() ?? this.#healthWait);
   }
 
   /**
@@ -136,6 +138,12 @@ export class AllocUpkeep {
     const { registered } = services;
     if (board.status.terminal) board.show({ registered });
     else board.show({ registered, ...this.#judge() }, 'alloc:health');
+  }
+
+  /** The registry did not take something: no news to others, but the reason why nothing happens. */
+  onRefused(): void {
+    const { board } = this.#parts;
+    if (!board.status.terminal) board.show(this.#judge(), undefined, false);
   }
 
   /**
@@ -217,12 +225,24 @@ export class AllocUpkeep {
     const { passing, verdict, checks } = this.health;
     const failing = verdict === 'unhealthy' || Object.values(checks).some(({ code }) => code === 'check-failing');
     this.#healthy = verdict === 'healthy' && this.#parts.services.complete;
-    const done = this.#healthy && this.#parts.board.state === 'running';
+    const { board, ground, services } = this.#parts;
+    if (verdict !== 'healthy' || services.complete) this.#unregisteredSince = undefined;
+    else this.#unregisteredSince ??= ground.clock.wall();
+    const wait = this.#healthy ? null : this.#registryWait();
     return {
       health: passing ? 'passing' : failing ? 'failing' : 'pending',
       healthy: this.#healthy,
-      ...(done && { wait: null }),
+      ...(board.state === 'running' && wait !== undefined && { wait }),
     };
+  }
+
+  #registryWait(): Wait | undefined {
+    const { board, services } = this.#parts;
+    if (this.#unregisteredSince === undefined || services.missing === undefined) return undefined;
+    const { missing } = services;
+    const [on = ''] = missing.ids;
+    const why = `${unregistered(board.status.id, missing).message} (so there is no deadline)`;
+    return { for: 'health', since: this.#unregisteredSince, until: null, on, why };
   }
 }
 

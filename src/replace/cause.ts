@@ -1,5 +1,5 @@
 import type { AllocStopReport } from '../alloc/types.js';
-import { type HandoverError, isHandoverError } from '../errors.js';
+import { HandoverError, isHandoverError } from '../errors.js';
 
 /** Why the previous one was kept. Of a next one that never ran, its gate knows more than its end. */
 export function causeOf(error: unknown, stop: AllocStopReport): HandoverError | undefined {
@@ -12,4 +12,12 @@ export function whyKept({ gate, tasks }: AllocStopReport): HandoverError | undef
   const warnings = tasks.flatMap((task) => task.warnings);
   const byItself = warnings.some(({ code }) => code === 'stop-called-off');
   return gate?.cause ?? (byItself ? warnings.find(({ error }) => error !== undefined)?.error : undefined);
+}
+
+/** A gate that was missed for want of the registry says so. */
+export function becauseOf(missed: HandoverError, unregistered: HandoverError | undefined): HandoverError {
+  if (unregistered === undefined || !isHandoverError(missed, 'ERR_GATE_MISSED') || missed.cause !== undefined)
+    return missed;
+  const message = `${missed.message}. ${unregistered.message}`;
+  return new HandoverError('ERR_GATE_MISSED', message, { details: missed.details, cause: unregistered });
 }

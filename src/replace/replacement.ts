@@ -11,7 +11,7 @@ import { HandoverError, findError, isHandoverError } from '../errors.js';
 import { Emitter } from '../events.js';
 import { deferred } from '../internal/deferred.js';
 import { onAbort, withDeadline } from '../internal/signals.js';
-import { causeOf, whyKept } from './cause.js';
+import { becauseOf, causeOf, whyKept } from './cause.js';
 import type { ReplaceSettings } from './options.js';
 import type { ReplacePlan } from './plan.js';
 import { Timeline } from './timeline.js';
@@ -24,8 +24,11 @@ type Settings = Omit<ReplaceSettings, keyof ReplacePlan> &
   };
 type Up = { readonly error?: unknown };
 
-/** How long a next one that was lost again is left in place for a registry that does not take the previous one back. */
-const REINSTATE_MS = 60_000;
+/**
+ * How long a registry that does not take what serves is waited for: the previous one, before a next one that was lost
+ * again is removed, and the next one, before it is told that it serves.
+ */
+const REGISTER_MS = 60_000;
 
 /** What a cancel finds the previous alloc in: too late, never too late, or it depends on the next one. */
 const COMMITTED: Readonly<Partial<Record<AllocState, boolean | 'once-next-starts'>>> = {
@@ -194,12 +197,13 @@ export class Replacement {
     if (findError(error, 'ERR_DETACHED') || next.life.aborted) return this.#result('detached', stop);
     if (kept) {
       // It may have come up, and been lost again. Unhealthy or not, it may be all that clients still reach.
-      if (isServing(next.state)) await this.#reinstated();
+      const { unregistered } = next;
+      if (isServing(next.state) && this.current !== undefined) await this.#registered(this.current);
       if (!this.#letGo()) await this.#removeNext();
       // Of one that is let go of nothing is undone (G-4).
       if (this.#letGo()) return this.#result('detached', stop);
       const cause = causeOf(error, stop) ?? this.#calledOff();
-      return this.#result(this.#keptAs(), stop, cause);
+      return this.#result(this.#keptAs(), stop, becauseOf(cause, unregistered));
     }
     if (error !== undefined) {
       const stopped = this.#unwanted && stop?.outcome === 'stopped';
@@ -213,8 +217,10 @@ export class Replacement {
     for (let cleared = false; ; cleared = true) {
       const lost = await this.#lostSince();
       if (lost !== undefined) return this.#result(findError(lost, 'ERR_DETACHED') ? 'detached' : 'failed', stop, lost);
-      if (cleared && isServing(this.next.state)) return this.#result('replaced', stop);
-      if (!cleared) await this.#clearPrevious();
+      if (cleared && isServing(this.next.state)) return this.#result('replaced', stop, this.next.unregistered);
+      if (cleared) continue;
+      await this.#clearPrevious();
+      await this.#registered(this.next);
     }
   }
 
@@ -230,13 +236,14 @@ export class Replacement {
     return [this.next, this.current].some((alloc) => alloc?.life.aborted);
   }
 
-  /** The previous one is back in the registry, or it was waited for long enough. */
-  async #reinstated(): Promise<void> {
+  /** One of them is in the registry, or it was waited for long enough. */
+  async #registered(alloc: AllocLifecycle): Promise<void> {
     const { clock } = this.#ground;
-    const late = (): Error => new Error(`not registered again in ${REINSTATE_MS} ms`);
-    const back = (signal: AbortSignal): Promise<void> => this.current?.reinstated({ signal }) ?? Promise.resolve();
-    // It may have ended meanwhile, or the registry may be down for long: the next one is removed all the same.
-    await withDeadline(clock, REINSTATE_MS, this.next.life, late, back).catch(() => undefined);
+    const late = (): Error => new Error(`not registered in ${REGISTER_MS} ms`);
+    // It may have ended meanwhile, or the registry may be down for long: what was to come after it comes all the same.
+    await withDeadline(clock, REGISTER_MS, this.next.life, late, (signal) => alloc.reinstated({ signal })).catch(
+      () => undefined,
+    );
   }
 
   /** One that cannot be killed may be let go of while the next one waits for it: then nobody sees its end any more. */

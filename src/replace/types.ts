@@ -36,7 +36,7 @@ export interface ReplaceResult {
   readonly outcome: 'replaced' | 'kept-previous' | 'stopped' | 'failed' | 'detached';
   /** Who serves now. */
   readonly serving: AllocLifecycle | undefined;
-  /** Why it is not `replaced`. */
+  /** Why it is not `replaced`; with `replaced`: the next one serves, but the registry has not taken it yet. */
   readonly cause?: HandoverError;
   readonly stop?: AllocStopReport;
   /**
