@@ -137,6 +137,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       source,
       emitter,
       note: durable?.note,
+      untold: durable?.untold,
       terms: {
         clock,
         timers: this.#terms,
@@ -210,7 +211,8 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    * @param held.reference - shown in the lease, and used to bring the content back if it is lost
    * @param held.imageId - a name is refused: it may mean other content by now
    * @returns `undefined` when the content is gone
-   * @throws HandoverError `ERR_INVALID_OPTION`, `ERR_INVALID_REFERENCE`, `ERR_CLOSED`
+   * @throws HandoverError `ERR_INVALID_OPTION`, `ERR_INVALID_REFERENCE`, `ERR_CLOSED`; `ERR_PULL_FAILED`
+   *   (`engine-unavailable`) when the source cannot be asked
    */
   async adopt(
     held: { readonly owner: string; readonly reference: string; readonly imageId: string },
@@ -238,7 +240,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    * any time, to let go of earlier processes' leases of owners that have ended since; leases of this process are never
    * touched.
    *
-   * @param isLive - whether an owner is still there, and will take its leases over by `adopt()` or `acquire()`, or
+   * @param isLive - answers at once whether an owner is still there, and will take its leases over by `adopt()` or `acquire()`, or
    *   release them; prefetched content lives by its `ttl` instead
    * @returns the owners whose leases were released, and everything that is known now
    * @throws HandoverError `ERR_INVALID_OPTION`; `ERR_STORE_CORRUPT` naming a key that cannot be read; `ERR_DRIVER` when
@@ -259,19 +261,16 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
   }
 
   /**
-   * Drops all leases of an owner; no lease object needed. What it still waits for is ended by its signal.
+   * Drops all leases of an owner; no lease object needed. What it still waits for is not among them: that is ended by its
+   * signal. Like {@link ImageLease.release} it resolves when that is stored, or after 30 s if the store does not answer.
    *
-   * @throws HandoverError `ERR_INVALID_OPTION` for an owner that is not text
+   * @throws HandoverError `ERR_INVALID_OPTION` for an owner that is not text; `ERR_STORE_CORRUPT`, `ERR_DRIVER` when it
+   *   cannot be read what it held in an earlier process: what it held in this one is let go all the same
    */
   async release(owner: string): Promise<void> {
-    this.#shelf.releaseOwner(parseText(owner, 'owner'));
-    if (this.#durable === undefined || this.#closing.signal.aborted) return;
-    if (!this.#durable.loaded) {
-      // What it held in an earlier process is let go as well.
-      await this.#durable.load();
-      this.#shelf.releaseOwner(owner);
-    }
-    await this.#durable.written();
+    parseText(owner, 'owner');
+    if (this.#durable === undefined) this.#shelf.releaseOwner(owner);
+    else await this.#durable.release(owner);
   }
 
   /**
@@ -300,13 +299,17 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     );
   }
 
-  /** Everything that is held, idle or being pulled now, with reasons. */
+  /**
+   * Everything that is held, idle or being pulled now, with reasons. With a store, what that knows is shown from the first
+   * `recover()`, `acquire()` or `collect()` on.
+   */
   snapshot(): readonly ImageStatus[] {
     return snapshot(this.#statusDeck());
   }
 
   /**
-   * Why a reference or an id is here, or not: who holds it, since when, when it goes, why it has not gone.
+   * Why a reference or an id is here, or not: who holds it, since when, when it goes, why it has not gone. With a store,
+   * what that knows is shown from the first `recover()`, `acquire()` or `collect()` on.
    *
    * @throws HandoverError `ERR_INVALID_OPTION` for what is not text, `ERR_INVALID_REFERENCE`
    */
@@ -322,7 +325,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
    */
   retryNow(reference: string): void {
     const { key } = this.#source.normalise(parseText(reference, 'reference'));
-    for (const [gate] of this.#gates.of(key)) this.#gates.clear(gate);
+    this.#gates.retryNow(key);
     for (const flight of this.#board.of(key)) flight.retryNow();
   }
 
@@ -383,6 +386,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       local: this.#local,
       looks: this.#looks,
       intents: this.#durable?.intents,
+      closing: this.#closing.signal,
     };
     return {
       clock: this.#clock,
@@ -394,7 +398,7 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
       closing: this.#closing.signal,
       removalOf: (reference) => this.#looks.untagging(reference),
       look: (reference, platform) => this.#local.look(reference, platform),
-      land: (flight, landing) => land(deck, flight, landing),
+      land: (flight, landing, signal) => land(deck, flight, landing, signal),
       failed: (flight, error, abandoned) => {
         this.#board.delete(flight);
         this.#durable?.intents.leave(flight);

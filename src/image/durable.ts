@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.js';
+import { formatDuration } from '../duration.js';
+import { HandoverError } from '../errors.js';
 import { HeapTimer } from '../internal/heap-timer.js';
-import { abortable, linkSignals } from '../internal/signals.js';
+import { abortable, linkSignals, withDeadline } from '../internal/signals.js';
 import type { StateStore } from '../store/store.js';
 import type { Ghost } from './ghost.js';
 import { Intents } from './intents.js';
@@ -12,6 +14,9 @@ import { reconcile } from './recovery.js';
 import type { Shelf } from './shelf.js';
 import { storedContent } from './stored.js';
 import type { Artifact, ArtifactSource, ImageLease } from './types.js';
+
+/** How long a release waits for a store that does not answer, ms. */
+const PATIENCE = 30_000;
 
 /** What durable state needs of the coordinator. */
 export interface DurableDeck<A extends Artifact> {
@@ -31,6 +36,8 @@ export interface DurableDeck<A extends Artifact> {
 /** What is known outlives the process (IC-21). Without a store there is none of this. */
 export class Durable<A extends Artifact> {
   readonly intents: Intents<A>;
+  /** Leases that nobody has been told of yet: they are being stored. The shelf adds to it. */
+  readonly untold = new WeakSet<object>();
   readonly #deck: DurableDeck<A>;
   readonly #ledger: Ledger;
   readonly #timers: HeapTimer;
@@ -56,11 +63,6 @@ export class Durable<A extends Artifact> {
     return this.#recovered;
   }
 
-  /** Whether what earlier processes knew is on the shelf. */
-  get loaded(): boolean {
-    return this.#loaded;
-  }
-
   /** What is stored of a record has changed. */
   readonly note = (record: ImageRecord<A>): void => {
     this.#ledger.note(this.#ledger.keys.content(record.id), () => storedContent(record));
@@ -75,9 +77,27 @@ export class Durable<A extends Artifact> {
     return this.#ledger.settled();
   }
 
-  /** The same for those whom a failure does not stop: it is told by a warning, and written later (AL-13). */
+  /**
+   * The same for those whom a failure does not stop: it is told by a warning, and written later (AL-13). A store that
+   * does not answer is waited for 30 s.
+   */
   async written(): Promise<void> {
-    await this.stored().catch(() => undefined);
+    await this.#inTime(() => this.stored()).catch(() => undefined);
+  }
+
+  /**
+   * Lets go of all leases of an owner, of those too that it held in an earlier process.
+   *
+   * @throws HandoverError `ERR_STORE_CORRUPT`, `ERR_DRIVER` when it is not known what those are
+   */
+  async release(owner: string): Promise<void> {
+    this.#deck.shelf().releaseOwner(owner);
+    if (this.#deck.closing.aborted) return;
+    if (!this.#loaded) {
+      await this.#inTime(() => this.load());
+      this.#deck.shelf().releaseOwner(owner);
+    }
+    await this.written();
   }
 
   /**
@@ -108,6 +128,8 @@ export class Durable<A extends Artifact> {
     } catch (error) {
       void lease.release();
       throw error;
+    } finally {
+      this.untold.delete(lease);
     }
     return lease;
   }
@@ -150,6 +172,17 @@ export class Durable<A extends Artifact> {
     if (until === undefined) return;
     const left = Math.min(Math.max(0, until - this.#deck.clock.wall()), Math.max(0, until - since));
     this.#timers.add(left, () => this.#deck.shelf().release(ghost));
+  }
+
+  async #inTime(work: () => Promise<void>): Promise<void> {
+    const late = (): Error => {
+      const message = `The state store did not answer within ${formatDuration(PATIENCE)}; see to the store and try again`;
+      return new HandoverError('ERR_DRIVER', message, {
+        details: { driver: 'store', operation: 'list' },
+        retryable: true,
+      });
+    };
+    await withDeadline(this.#deck.clock, PATIENCE, undefined, late, work);
   }
 
   async #whileOpen(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {

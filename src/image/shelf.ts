@@ -29,6 +29,8 @@ export interface ShelfDeck<A extends Artifact> {
   readonly terms: TermDeck;
   /** What is stored of a record has changed; nothing, if there is no store. */
   readonly note: ((record: ImageRecord<A>) => void) | undefined;
+  /** Leases that nobody is told of before they are stored; nothing, if there is no store. */
+  readonly untold: WeakSet<object> | undefined;
   /** Nobody holds it any more, or it has lost a name since. */
   onIdle(record: ImageRecord<A>): void;
   /** Set where it matters: its place among those of its repository that were used last may be another one. */
@@ -138,8 +140,10 @@ export class Shelf<A extends Artifact> {
     this.#deck.note?.(record);
   }
 
+  /** What its owner has not been told of yet was taken after this (IC-1). */
   releaseOwner(owner: string): void {
-    for (const hold of [...(this.#byOwner.get(owner) ?? [])]) this.release(hold);
+    const holds = [...(this.#byOwner.get(owner) ?? [])];
+    for (const hold of holds) if (this.#deck.untold?.has(hold) !== true) this.release(hold);
   }
 
   /** A claim ends at another time than it was to. */
@@ -252,6 +256,7 @@ export class Shelf<A extends Artifact> {
     const { keeper, terms } = this.#deck;
     const lease =
       o.ttl === undefined ? new Lease(keeper, artifact, o) : new TimedLease(keeper, terms, artifact, o, o.ttl);
+    this.#deck.untold?.add(lease);
     this.#hold(record, lease);
     return lease;
   }

@@ -95,7 +95,8 @@ export type Credentials =
  * same host and scope, and has 30 s to answer.
  *
  * One that throws, or is late, fails the attempt as `unauthorized`, which is tried again unless it threw a
- * {@link HandoverError} that is not retryable. Only the words of a `HandoverError` are passed on: those of other errors
+ * {@link HandoverError} that is not retryable. An answer that has no known form, or that the source cannot use, is
+ * `unauthorized` as well. Only the words of a `HandoverError` are passed on: those of other errors
  * may hold a secret.
  *
  * @param host - the registry, as {@link NormalisedReference.host} writes it
@@ -199,7 +200,10 @@ export interface ImageLease<A extends Artifact = Artifact> {
    *   `ERR_IMAGE_ABSENT` when it is gone and the lease has ended; `ERR_CLOSED`
    */
   verify(call?: Call): Promise<void>;
-  /** Lets go; idempotent. */
+  /**
+   * Lets go, at once; idempotent. With a store it resolves when that is stored: a write that fails is made later, and one
+   * that does not end is waited for 30 s.
+   */
   release(): Promise<void>;
   /** Same as {@link ImageLease.release}. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -271,7 +275,7 @@ export type RetentionOptions = Opt<{
 
 /** What {@link ImageCoordinator.collect} did, or would do. */
 export interface Collected {
-  /** Ids of what is gone. */
+  /** Ids of what is gone, also of what somebody else has deleted. */
   readonly removed: readonly string[];
   /**
    * What stays, and why: `held`, `pinned`, `keep-last`, `image-in-use`, `not-ours`, `pull-in-progress`,
