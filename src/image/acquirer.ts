@@ -1,7 +1,7 @@
 import { formatDuration } from '../duration.js';
 import { type HandoverError, isHandoverError } from '../errors.js';
 import { backoff } from '../internal/backoff.js';
-import { abortable, linkSignals, sleep } from '../internal/signals.js';
+import { abortable, linkSignals } from '../internal/signals.js';
 import { type Answer, sameAnswer } from './auth.js';
 import { Flight } from './flight.js';
 import type { FlightDeck } from './flight-deck.js';
@@ -143,8 +143,7 @@ export class Acquirer<A extends Artifact> {
         if (!isRetryable(error)) throw error;
         deadline.last = gates.closed(request.flightKey)?.error ?? error;
       }
-      if (gates.closed(request.flightKey) !== undefined) await gates.opened(request.flightKey, signal);
-      else await sleep(clock, backoff(PATIENCE, failures, clock), { signal });
+      await gates.opened(request.flightKey, signal, backoff(PATIENCE, failures, clock));
     }
   }
 
@@ -221,6 +220,7 @@ export class Acquirer<A extends Artifact> {
   /** Who comes with other credentials than those that were no use opens a closed gate (IC-9). */
   async #passGate(gate: Gate, request: Request, signal: AbortSignal | undefined): Promise<undefined> {
     const { gates } = this.#deck;
+    // What failed before it was fetched did not fail for want of credentials.
     const news = gate.answer !== undefined && (await this.#answer(request, signal));
     if (news === false || sameAnswer(news, gate.answer)) throw gateError(request.name.key, gate);
     if (gates.closed(request.flightKey) === gate) gates.clear(request.flightKey);

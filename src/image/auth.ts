@@ -34,7 +34,7 @@ export interface Claim {
 export type Answer = Credentials | 'anonymous' | 'failed';
 
 interface Kept {
-  readonly answer: Credentials;
+  readonly answer: Answer;
   /** In the clock's `now()`. */
   readonly until: number;
 }
@@ -76,45 +76,51 @@ export class Logins {
     const kept = state.kept.get(place);
     if (kept !== undefined && !o.refused && kept.until > this.#clock.now()) return kept.answer;
     state.kept.delete(place);
+    // Of an ask that began earlier nobody knows whether it brings what was refused: it counts for who waits for it only.
+    if (o.refused) state.asks.delete(`false ${place}`);
     const key = `${o.refused} ${place}`;
-    let asking = state.asks.get(key);
-    if (asking === undefined) {
-      const end = (): void => void state.asks.delete(key);
-      asking = new SharedWork(async (signal) => {
-        // Who comes after all have left asks anew, and does not inherit their abort (IC-4).
-        const dispose = onAbort(signal, end);
-        try {
-          return await this.#ask(state, place, claim, o.refused, signal);
-        } finally {
-          dispose();
-          if (!signal.aborted) end();
-        }
-      });
-      state.asks.set(key, asking);
-    }
+    const asking = state.asks.get(key) ?? this.#begin(state, key, place, claim, o.refused);
     return asking.join(o.signal);
   }
 
+  #begin(state: ProviderState, key: string, place: string, claim: Claim, refused: boolean): SharedWork<Answer> {
+    const counts = (): boolean => state.asks.get(key) === asking;
+    const end = (): void => {
+      if (counts()) state.asks.delete(key);
+    };
+    const asking: SharedWork<Answer> = new SharedWork(async (signal) => {
+      // Who comes after all have left asks anew, and does not inherit their abort (IC-4).
+      const dispose = onAbort(signal, end);
+      try {
+        const { answer, keepFor } = await this.#ask(claim, refused, signal);
+        if (counts()) this.#keep(state, place, answer, keepFor);
+        return answer;
+      } finally {
+        dispose();
+        end();
+      }
+    });
+    state.asks.set(key, asking);
+    return asking;
+  }
+
   async #ask(
-    state: ProviderState,
-    place: string,
     { auth, host, scope }: Claim,
     refused: boolean,
     parent: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<{ readonly answer: Answer; readonly keepFor: number }> {
     const late = (): Error => lateError(host);
     // Async, so that a provider that throws at once rejects like any other.
     const call = async (signal: AbortSignal): Promise<unknown> => auth(host, { scope, refused, signal });
     const given = await withDeadline(this.#clock, ASK_TIMEOUT, parent, late, call);
     const answer = parseOptions(ANSWER, given, 'auth');
-    if (answer === undefined) return 'anonymous';
+    if (answer === undefined) return { answer: 'anonymous', keepFor: 0 };
     const { expiresAt: end, ...credentials } = answer;
     // Its wall time counts once, now: a clock that jumps later does not move it (G-5).
-    if (end !== undefined) this.#keep(state, place, credentials, end - this.#clock.wall());
-    return credentials;
+    return { answer: credentials, keepFor: end === undefined ? 0 : end - this.#clock.wall() };
   }
 
-  #keep({ kept }: ProviderState, place: string, answer: Credentials, ms: number): void {
+  #keep({ kept }: ProviderState, place: string, answer: Answer, ms: number): void {
     const now = this.#clock.now();
     for (const [other, { until }] of kept) if (until <= now) kept.delete(other);
     if (ms > 0) kept.set(place, { answer, until: now + ms });

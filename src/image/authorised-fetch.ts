@@ -31,8 +31,9 @@ export async function authorisedFetch<A extends Artifact>(
   o: Told & { readonly signal: AbortSignal },
 ): Promise<void> {
   const { signal } = o;
-  const fetch = (answer: Answer | undefined): Promise<void> => fetchWith(deck, flight, answer, o);
-  const first = flight.auth && (await ask(deck, flight, flight.auth, false, signal));
+  const fetch = (answer: Answer): Promise<void> => fetchWith(deck, flight, answer, o);
+  const { auth } = flight;
+  const first = auth === undefined ? (flight.answer = 'anonymous') : await ask(deck, flight, auth, false, signal);
   try {
     await fetch(first);
   } catch (refusal) {
@@ -79,7 +80,7 @@ function providerFailed({ name, attempt }: Pick<Flight<Artifact>, 'name' | 'atte
 function fetchWith<A extends Artifact>(
   { clock, source, pull, warn }: FetchDeck<A>,
   { name, platform, attempt }: Flight<A>,
-  answer: Answer | undefined,
+  answer: Answer,
   { report, ignored, signal }: Told & { readonly signal: AbortSignal },
 ): Promise<void> {
   const grace = formatDuration(pull.abortGrace);
@@ -106,7 +107,7 @@ function isUnusable(error: unknown): boolean {
   return isHandoverError(error, 'ERR_INVALID_OPTION') && error.details.path.split('.')[0] === 'credentials';
 }
 
-function credentialsOf(answer: Answer | undefined): Credentials | undefined {
+function credentialsOf(answer: Answer): Credentials | undefined {
   return typeof answer === 'object' ? answer : undefined;
 }
 

@@ -35,7 +35,7 @@ export class Flight<A extends Artifact> {
   readonly authScope: string | undefined;
   /** Of the first caller who has one: those who share a flight share a scope. */
   auth: AuthProvider | undefined;
-  /** What it said last; `undefined`: it was not asked. */
+  /** What it said last, `anonymous` if there is none; `undefined`: nothing was fetched yet. */
   answer: Answer | undefined;
   /** Wall time of its start, ms. */
   readonly since: number;

@@ -25,9 +25,8 @@ export interface Gate {
   readonly since: number;
   /** The failure that closed it. */
   readonly error: HandoverError;
-  /** What the failed pull's provider had said last; `undefined`: it was not asked. */
+  /** What the failed pull's provider had said last, `anonymous` if it has none; `undefined`: nothing was fetched. */
   readonly answer: Answer | undefined;
-  readonly wakers: Set<() => void>;
 }
 
 /** Keeps pulls that failed apart in time, however often they are asked for (IC-9), and what they failed of (IC-20). */
@@ -35,6 +34,8 @@ export class Gates {
   readonly #clock: Clock;
   /** Those that failed last come last. */
   readonly #gates = new Map<string, Gate>();
+  /** Key → those who wait to try it again. */
+  readonly #waiting = new Map<string, Set<() => void>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -65,7 +66,6 @@ export class Gates {
       since: this.#clock.wall(),
       error,
       answer,
-      wakers: new Set(),
     });
     for (const [oldest] of this.#gates) {
       if (this.#gates.size <= MOST) break;
@@ -78,11 +78,17 @@ export class Gates {
     return [...this.#gates].filter(([key]) => key.startsWith(`${reference} `));
   }
 
-  /** A pull succeeded, or somebody wants it tried now. */
+  /** A pull succeeded, or has to be tried anew. */
   clear(key: string): void {
-    const gate = this.#gates.get(key);
     this.#gates.delete(key);
-    for (const wake of gate?.wakers ?? []) wake();
+    for (const wake of this.#waiting.get(key) ?? []) wake();
+  }
+
+  /** Somebody wants a reference tried now, whatever came in its way. */
+  retryNow(reference: string): void {
+    for (const key of [...this.#gates.keys(), ...this.#waiting.keys()]) {
+      if (key.startsWith(`${reference} `)) this.clear(key);
+    }
   }
 
   /** Forgets everything. */
@@ -90,18 +96,24 @@ export class Gates {
     for (const key of [...this.#gates.keys()]) this.clear(key);
   }
 
-  /** Waits until the key's gate opens. */
-  async opened(key: string, signal: AbortSignal): Promise<void> {
+  /**
+   * Waits until the key may be tried again: its gate opens, or somebody wants it tried now.
+   *
+   * @param patience - how long if no gate is closed: it failed before it came to a pull, ms
+   */
+  async opened(key: string, signal: AbortSignal, patience: number): Promise<void> {
     const gate = this.closed(key);
-    if (gate === undefined) return;
     const open = deferred();
-    gate.wakers.add(open.resolve);
-    const cancel = this.#clock.timer(gate.opensAt - this.#clock.now(), () => open.resolve());
+    const waiting = this.#waiting.get(key) ?? new Set();
+    this.#waiting.set(key, waiting.add(open.resolve));
+    const ms = gate === undefined ? patience : gate.opensAt - this.#clock.now();
+    const cancel = this.#clock.timer(ms, () => open.resolve());
     try {
       await abortable(open.promise, signal);
     } finally {
       cancel();
-      gate.wakers.delete(open.resolve);
+      waiting.delete(open.resolve);
+      if (waiting.size === 0) this.#waiting.delete(key);
     }
   }
 

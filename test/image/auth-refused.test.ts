@@ -1,6 +1,9 @@
 import { inspect } from 'node:util';
 import { type AuthProvider, type Credentials, HandoverError } from 'handover';
+import { FakeClock } from 'handover/testing';
 import { describe, expect, it, vi } from 'vitest';
+import { Logins } from '../../src/image/auth.js';
+import { deferred } from '../../src/internal/deferred.js';
 import { fixture, MINUTE } from './fixture.js';
 import { ann, answers, bob, failure, guard, sent } from './logins.js';
 import type { Step } from './scripted-source.js';
@@ -130,4 +133,25 @@ describe('IC-10 refused', () => {
     await all.images.acquire('redis:7', { owner: 'a', onProgress: ({ attempt }) => attempts.add(attempt) });
     expect([...attempts]).toEqual([1, 2]);
   });
+});
+
+it('IC-14 an older ask that ends late does not bring back what was refused', async () => {
+  const clock = new FakeClock();
+  const logins = new Logins(clock);
+  const slow = deferred();
+  const asked: string[] = [];
+  const auth: AuthProvider = async (_host, { refused }) => {
+    asked.push(refused ? 'refused' : 'first');
+    const password = refused ? 'new' : 'old';
+    if (!refused) await slow.promise;
+    return { username: 'u', password, expiresAt: clock.wall() + MINUTE };
+  };
+  const claim = { auth, host: 'h', scope: undefined };
+  const { signal } = new AbortController();
+  const old = logins.ask(claim, { refused: false, signal });
+  await logins.ask(claim, { refused: true, signal });
+  slow.resolve();
+  await expect(old).resolves.toMatchObject({ password: 'old' });
+  await expect(logins.ask(claim, { refused: false, signal })).resolves.toMatchObject({ password: 'new' });
+  expect(asked).toEqual(['first', 'refused']);
 });

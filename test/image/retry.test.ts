@@ -261,6 +261,50 @@ describe('IC-9 the gate', () => {
     expect(images.explain('gone:1').lastError).toBeUndefined();
   });
 
+  it('IC-9 retryNow wakes who waits because the engine could not be asked; nothing is left behind', async () => {
+    const { images, source, clock } = fixture();
+    source.before = ({ line }) => {
+      if (line.startsWith('find')) throw new Error('engine away');
+    };
+    const patient = images.acquire('redis:7', { owner: 'a', timeout: '1h' });
+    await clock.advance(20 * SECOND);
+    const now = clock.now();
+    source.before = () => undefined;
+    images.retryNow('redis:8');
+    images.retryNow('redis:7');
+    await expect(patient).resolves.toBeDefined();
+    expect([clock.now(), clock.pending]).toEqual([now, 0]);
+  });
+
+  it('IC-9 who comes with credentials opens the gate of a scope that was anonymous until then', async () => {
+    const { images, source } = fixture({ pull: { attempts: 1 } });
+    source.before = failing('rate-limited', true);
+    const anonymous = { owner: 'a', authScope: 'tenant' };
+    await expect(images.acquire('redis:7', anonymous)).rejects.toBeDefined();
+    await expect(images.acquire('redis:7', anonymous)).rejects.toBeDefined();
+    await expect(images.acquire('redis:7', { ...anonymous, auth: async () => undefined })).rejects.toBeDefined();
+    expect(source.count('fetch redis:7')).toBe(1);
+    const auth = async () => ({ username: 'u', password: 'p' });
+    await expect(images.acquire('redis:7', { ...anonymous, auth })).rejects.toBeDefined();
+    await expect(images.acquire('redis:7', { ...anonymous, auth })).rejects.toBeDefined();
+    expect(source.count('fetch redis:7')).toBe(2);
+    source.before = () => undefined;
+    const other = async () => ({ username: 'v', password: 'q' });
+    await expect(images.acquire('redis:7', { ...anonymous, auth: other })).resolves.toBeDefined();
+  });
+
+  it('IC-9 who comes with credentials does not open the gate of what failed before it was fetched', async () => {
+    const { images, source } = fixture({ pull: { attempts: 1 } });
+    source.before = ({ line }) => {
+      if (line.startsWith('find')) throw new Error('engine away');
+    };
+    const asked = { owner: 'a', policy: 'always', auth: async () => ({ username: 'u', password: 'p' }) } as const;
+    await expect(images.acquire('redis:7', asked)).rejects.toBeDefined();
+    const { length } = source.calls;
+    await expect(images.acquire('redis:7', asked)).rejects.toMatchObject({ message: /not tried again before/ });
+    expect(source.calls).toHaveLength(length);
+  });
+
   it('G-4 IC-23 who leaves a closed gate leaves no timer', async () => {
     const { images, clock } = await failed();
     const caller = new AbortController();
@@ -280,7 +324,7 @@ describe('IC-9 the gate', () => {
     };
     fail(1, 1_000);
     fail(1, 1);
-    const waiting = gates.opened('r:2 ', new AbortController().signal);
+    const waiting = gates.opened('r:2 ', new AbortController().signal, 0);
     fail(1_001, 1_001);
     await waiting;
     expect([1, 2, 3, 1_001].map((i) => gates.get(`r:${i} `)?.failures)).toEqual([2, undefined, 1, 1]);
