@@ -57,7 +57,7 @@ describe('ST-1 a store that cannot be read', () => {
       const corrupt = expect.objectContaining({ code: 'ERR_STORE_CORRUPT', details: { path: key } }) as Error;
       await expect(images.acquire('redis:7', { owner: 'web' })).rejects.toEqual(corrupt);
       await expect(images.prefetch('redis:7', { owner: 'web', ttl: '1m' })).rejects.toEqual(corrupt);
-      await expect(images.adopt({ owner: 'web', reference: 'redis:7', imageId: 'x' })).rejects.toEqual(corrupt);
+      await expect(images.adopt({ owner: 'web', reference: 'redis:7', imageId: 'sha256:x' })).rejects.toEqual(corrupt);
       await expect(images.recover(() => false)).rejects.toEqual(corrupt);
       await expect(images.collect()).rejects.toEqual(corrupt);
       await images.close();
