@@ -119,9 +119,12 @@ export class Removals<A extends Artifact> {
     return outcome.reason ?? 'gone';
   }
 
-  /** Looks whether idle content is not there any more, and by which names it goes; not to know means that it is. */
+  /**
+   * Looks whether idle content is not there any more, and by which names it goes; not to know means that it is. Before
+   * `recover()` it is not asked: who holds what is not known either (IC-21).
+   */
   async isGone(record: ImageRecord<A>): Promise<boolean> {
-    if (record.state !== 'idle') return false;
+    if (record.state !== 'idle' || this.#deck.durable?.recovered === false) return false;
     const seen = await this.remover.find(record).catch(() => record);
     if (seen !== undefined) record.references = seen.references;
     return seen === undefined;
@@ -129,7 +132,6 @@ export class Removals<A extends Artifact> {
 
   /** Takes off the record what is idle and was deleted by somebody: it must hold no place among the last used. */
   async dropGone(records: readonly ImageRecord<A>[]): Promise<void> {
-    if (this.#deck.durable?.recovered === false) return;
     for (const record of records) {
       if (!(await this.isGone(record))) continue;
       await this.#deck.looks.removal(record.id, async () => {

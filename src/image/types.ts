@@ -279,7 +279,7 @@ export interface Collected {
   readonly removed: readonly string[];
   /**
    * What stays, and why: `held`, `pinned`, `keep-last`, `image-in-use`, `not-ours`, `pull-in-progress`,
-   * `removal-disabled`, or the code of an error.
+   * `removal-disabled`, `not-recovered`, or the code of an error.
    */
   readonly kept: readonly { readonly imageId: string; readonly reason: Reason }[];
 }

@@ -2,6 +2,7 @@ import { ImageCoordinator } from 'handover';
 import { describe, expect, it } from 'vitest';
 import { changes, fixture, HOUR } from './fixture.js';
 import { Lives, moody } from './lives.js';
+import type { Step } from './scripted-source.js';
 
 describe('IC-23 what a closed coordinator still does', () => {
   it('IC-23 IC-15 a removal that fell due in the step of close() ends first, and nothing comes after', async () => {
@@ -45,6 +46,21 @@ describe('IC-23 what a closed coordinator still does', () => {
     await clock.advance(HOUR);
     expect(source.calls).toEqual([]);
     expect(source.names.has('redis:7')).toBe(true);
+  });
+});
+
+describe('IC-23 a source that goes on', () => {
+  it('IC-8 IC-23 telling of progress after the end of a fetch arms no timer', async () => {
+    const { images, source, clock } = fixture();
+    const fetches: Step[] = [];
+    source.before = (step) => {
+      if (step.line.startsWith('fetch')) fetches.push(step);
+    };
+    await images.acquire('redis:7', { owner: 'a' });
+    expect(fetches).toHaveLength(1);
+    fetches[0]?.onProgress({ phase: 'downloading', bytes: { done: 1 } });
+    await images.close();
+    expect(clock.pending).toBe(0);
   });
 });
 

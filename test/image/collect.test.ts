@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { account, idle, tags } from './collecting.js';
 import { changes, fixture, MINUTE, SECOND } from './fixture.js';
+import { Lives } from './lives.js';
 import { digestOf, pullError } from './scripted-source.js';
 
 describe('IC-18 collect', () => {
@@ -235,5 +236,19 @@ describe("IC-18 scope 'any'", () => {
     all.source.list = () => Promise.reject(new Error('engine is down'));
     for (const dryRun of [true, false]) await expect(all.images.collect({ dryRun })).rejects.toThrow('engine is down');
     expect(tags(all)).toEqual(['redis:7', 'redis:8']);
+  });
+});
+
+describe('IC-18 IC-21 collect before recover()', () => {
+  it('dryRun says what the real one does: nothing goes, and why, though the content is not there any more', async () => {
+    const lives = new Lives();
+    const one = lives.begin();
+    await (await one.acquire('redis:7', 'web')).release();
+    await one.images.close();
+    lives.source.wipe('sha256:a');
+    const { images } = lives.begin();
+    const answer = { removed: [], kept: [{ imageId: 'sha256:a', reason: { code: 'not-recovered' } }] };
+    expect(await images.collect({ dryRun: true })).toMatchObject(answer);
+    expect(await images.collect()).toMatchObject(answer);
   });
 });
