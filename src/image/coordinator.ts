@@ -10,10 +10,9 @@ import { Logins } from './auth.js';
 import { collect } from './collect.js';
 import { Durable } from './durable.js';
 import { FlightBoard } from './flight-board.js';
-import type { FlightDeck } from './flight-deck.js';
+import { flightDeck, type FlightParts } from './flights.js';
 import { Gates } from './gates.js';
-import { land } from './landing.js';
-import type { Lease } from './lease.js';
+import type { Hold, Lease } from './lease.js';
 import { Local } from './local.js';
 import { Looks } from './looks.js';
 import { nameOf } from './name-of.js';
@@ -29,13 +28,12 @@ import {
   parseText,
 } from './options.js';
 import { closedError } from './pull-failure.js';
-import { PullQueue } from './queue.js';
 import { Removals } from './removals.js';
 import { Retainer } from './retainer.js';
 import type { Request } from './request.js';
 import { Requests } from './requests.js';
 import { Shelf } from './shelf.js';
-import { explain, flightStatus, snapshot } from './status.js';
+import { explain, snapshot } from './status.js';
 import type {
   AcquireOptions,
   Artifact,
@@ -144,17 +142,15 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
         closing: this.#closing.signal,
         renewed: (lease) => this.#shelf.renewed(lease),
       },
-      keeper: {
-        release: (lease) => {
-          this.#shelf.release(lease);
-          return durable?.written();
-        },
-        verify: (lease, call) => this.#verify(lease, call),
-      },
+      keeper: { release: (lease) => this.#release(lease), verify: (lease, call) => this.#verify(lease, call) },
       onIdle: (record) => this.#removals.plan(record),
       onRank: retainer.ranks ? (record) => this.#removals.rankMoved(record) : undefined,
     });
-    this.#acquirer = new Acquirer<A>({ ...this.#statusDeck(), looks: this.#looks, flights: this.#flightDeck() });
+    this.#acquirer = new Acquirer<A>({
+      ...this.#statusDeck(),
+      looks: this.#looks,
+      flights: flightDeck(this.#flightParts()),
+    });
   }
 
   /**
@@ -380,41 +376,25 @@ export class ImageCoordinator<A extends Artifact = Artifact> implements AsyncDis
     });
   }
 
-  #flightDeck(): FlightDeck<A> {
-    const deck = {
+  #flightParts(): FlightParts<A> {
+    return {
       ...this.#statusDeck(),
+      source: this.#source,
       local: this.#local,
       looks: this.#looks,
-      intents: this.#durable?.intents,
-      closing: this.#closing.signal,
-    };
-    return {
-      clock: this.#clock,
-      source: this.#source,
-      pull: this.#settings.pull,
-      queue: new PullQueue(this.#settings.pull.concurrency),
       logins: this.#logins,
       intents: this.#durable?.intents,
+      emitter: this.#emitter,
+      pull: this.#settings.pull,
       closing: this.#closing.signal,
-      removalOf: (reference) => this.#looks.untagging(reference),
-      look: (reference, platform) => this.#local.look(reference, platform),
-      land: (flight, landing, signal) => land(deck, flight, landing, signal),
-      failed: (flight, error, abandoned) => {
-        this.#board.delete(flight);
-        this.#durable?.intents.leave(flight);
-        if (!abandoned) this.#gates.failed(flight.flightKey, error, flight.answer);
-      },
-      changed: (flight) => {
-        const flying = this.#board.get(flight.flightKey) === flight;
-        const image = flying ? flightStatus(flight, this.#clock) : explain(this.#statusDeck(), flight.name);
-        this.#emitter.emit('image:changed', { image });
-      },
-      progressed: ({ name, owners }, progress) =>
-        this.#emitter.emit('image:progress', { reference: name.key, owners, progress }),
-      warn: (subject, code, message) => this.#emitter.warn(subject, { code, message }),
       // Whatever came in the way: the pull is tried again and tells best what is the matter.
       makeRoom: () => this.collect(),
     };
+  }
+
+  #release(lease: Hold): Promise<void> | undefined {
+    this.#shelf.release(lease);
+    return this.#durable?.written();
   }
 
   async #verify(lease: Lease<A>, call: Call): Promise<void> {
