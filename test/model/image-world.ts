@@ -106,8 +106,16 @@ export class ImageWorld {
       this.#retention.used(lease.imageId, this.#endOf(lease));
       if (ended) this.broken.push(`a lease on ${lease.imageId} was renewed after its end`);
     } catch (error) {
-      if (!ended) this.broken.push(`a lease on ${lease.imageId} was not renewed: ${String(error)}`);
+      if (!ended && !this.#claimed(lease)) {
+        this.broken.push(`a lease on ${lease.imageId} was not renewed: ${String(error)}`);
+      }
     }
+  }
+
+  /** Its owner holds the content in earnest: that may have taken the lease's place, and its acquire is told only later. */
+  #claimed({ imageId, owner }: ImageLease): boolean {
+    const holder = this.images?.explain(imageId).holders.find((one) => one.owner === owner);
+    return holder !== undefined && holder.until === undefined;
   }
 
   #ended(lease: ImageLease): boolean {
