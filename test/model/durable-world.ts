@@ -71,6 +71,10 @@ export class DurableWorld {
   took(lease: ImageLease | undefined, life: Life): void {
     if (lease === undefined || life !== this.life) return;
     const { owner, imageId, reference } = lease;
+    // An owner's lease takes the place of what it held of the same in an earlier life.
+    for (const claim of this.claims) {
+      if (claim.lease === undefined && claim.owner === owner && claim.imageId === imageId) this.claims.delete(claim);
+    }
     this.claims.add({ owner, imageId, reference, lease });
     if (this.lives.source.artifact(imageId) === undefined && !this.#wiped.has(imageId)) {
       this.broken.push(`a lease on ${imageId}, which we deleted`);
@@ -85,6 +89,11 @@ export class DurableWorld {
       const { owner, reference, imageId } = claim;
       const lease = await life.images.adopt({ owner, reference, imageId }).catch(() => null);
       if (life !== this.life || lease === null) return;
+      // Its owner has let go of it meanwhile.
+      if (!this.claims.has(claim)) {
+        void lease?.release();
+        continue;
+      }
       if (lease === undefined) {
         this.claims.delete(claim);
         if (!this.#wiped.has(imageId)) this.broken.push(`${owner} lost ${imageId}`);

@@ -87,7 +87,7 @@ export class ImageWorld {
     if (!('renew' in lease)) for (const other of claimed) if ('renew' in other) this.leases.delete(other);
     this.leases.add(lease);
     this.#given.push(lease);
-    this.#retention.used(lease.imageId);
+    this.#retention.used(lease.imageId, this.#endOf(lease));
     if (this.source.artifact(lease.imageId) === undefined && this.#goneBy.get(lease.imageId) !== 'stranger') {
       this.broken.push(`a lease on ${lease.imageId}, which we deleted`);
     }
