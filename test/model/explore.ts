@@ -2,7 +2,10 @@ import fc from 'fast-check';
 
 /** How long each model explores, ms. `HANDOVER_MODEL_MS=Infinity` goes on until it is stopped or something breaks. */
 const BUDGET = Number(process.env['HANDOVER_MODEL_MS'] ?? 20_000);
-const SEED = Number(process.env['HANDOVER_MODEL_SEED'] ?? Date.now() % 1_000_000);
+/** The same inputs for everybody, unless asked for others; whoever explores without end sees new ones each time. */
+const SEED = Number(process.env['HANDOVER_MODEL_SEED'] ?? (BUDGET === Infinity ? Date.now() % 1_000_000 : 1));
+/** So many, if the time is enough for them. */
+const RUNS = 25_000;
 
 /** The time limit of a test that explores; 0 = none. */
 export const TIMEOUT = BUDGET === Infinity ? 0 : BUDGET + 120_000;
@@ -23,7 +26,7 @@ export async function explore<T>(
   const count = fc.beforeEach(() => void (runs += 1));
   const plugins = BUDGET === Infinity ? [count] : [count, fc.interruptAfterTimeLimit(BUDGET)];
   const { MAX_SAFE_INTEGER } = Number;
-  await fc.assert(property, { seed: SEED, numRuns: BUDGET === Infinity ? MAX_SAFE_INTEGER : 1_000_000, plugins });
+  await fc.assert(property, { seed: SEED, numRuns: BUDGET === Infinity ? MAX_SAFE_INTEGER : RUNS, plugins });
   process.stdout.write(`${name}: ${runs} runs, seed ${SEED}${about()}\n`);
   return runs;
 }
