@@ -177,7 +177,7 @@ export class ImageWorld {
     const find = this.source.find.bind(this.source);
     this.source.find = async (name, call) => {
       const found = await find(name, call);
-      if (name === found?.id) this.#retention.saw(found);
+      if (found !== undefined) this.#retention.saw(found, { byId: name === found.id });
       return found;
     };
   }

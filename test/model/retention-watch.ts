@@ -12,7 +12,7 @@ export class RetentionWatch {
   readonly #usedTo = new Map<string, number>();
   /** Id → its names when it was last looked at, and since when each was seen, wall time. */
   readonly #names = new Map<string, ReadonlyMap<string, number>>();
-  /** Id → every repository that it was ever of. */
+  /** Id → every repository that it was ever of, by whatever look. */
   readonly #repositories = new Map<string, Set<string>>();
   #wiped = false;
 
@@ -38,10 +38,14 @@ export class RetentionWatch {
     this.#usedTo.set(id, Infinity);
   }
 
-  /** The coordinator was shown the content. */
-  saw({ id, references }: Artifact): void {
+  /**
+   * The coordinator was shown the content.
+   *
+   * @param o.byId - it was looked for by its id: by a name, what was found may not be acted on yet
+   */
+  saw({ id, references }: Artifact, o: { readonly byId: boolean }): void {
     const before = this.#names.get(id);
-    this.#names.set(id, new Map(references.map((name) => [name, before?.get(name) ?? this.#clock.wall()])));
+    if (o.byId) this.#names.set(id, new Map(references.map((name) => [name, before?.get(name) ?? this.#clock.wall()])));
     const repositories = this.#repositories.get(id) ?? new Set();
     for (const name of references) repositories.add(repositoryOf(name));
     this.#repositories.set(id, repositories);
