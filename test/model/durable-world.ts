@@ -1,7 +1,7 @@
 import type { Call, ImageLease, StateStore } from 'handover';
 import { memoryStore } from 'handover/testing';
 import { type Life, Lives, moody, type Settings } from '../image/lives.js';
-import { pullError, type Step } from '../image/scripted-source.js';
+import { digestOf, pullError, type Step } from '../image/scripted-source.js';
 import type { Behaviour } from './image-world.js';
 
 /** A lease that its owner knows of and has not released, of whatever life. */
@@ -136,9 +136,22 @@ export class DurableWorld {
   }
 
   #isMeant(name: string): boolean {
-    const repository = name.split(/[:@]/)[0]!;
+    const repository = repositoryOf(name);
     const flying = this.life.images.explain(name).progress !== undefined;
     return flying || [...this.#meant].some((one) => (name.includes('@') ? one.startsWith(repository) : one === name));
+  }
+
+  /**
+   * A digest that a stranger's tag left behind, and whose content our fetch brings once more: nobody who did not know of
+   * the content before can tell whose it is. It is known as long as another tag of a stranger shows it.
+   */
+  #isLeftover(digest: string, fetched: string, before: ReadonlyMap<string, string>): boolean {
+    const id = before.get(digest);
+    if (id === undefined || before.get(fetched) === id) return false;
+    const tags = [...before.keys()].filter(
+      (name) => name.startsWith(`${repositoryOf(digest)}:`) && before.get(name) === id,
+    );
+    return tags.every((name) => this.#namedBy.get(name) === 'us');
   }
 
   #guardSource(): void {
@@ -154,6 +167,8 @@ export class DurableWorld {
         const ours = !this.#stranger && this.#namedBy.get(touched) !== 'unclear';
         this.#namedBy.set(touched, ours ? 'us' : this.#stranger && !this.#isMeant(touched) ? 'stranger' : 'unclear');
       }
+      const digest = digestOf(repositoryOf(name), id);
+      if (!this.#stranger && this.#isLeftover(digest, name, before)) this.#namedBy.set(digest, 'unclear');
     };
     const remove = source.remove.bind(source);
     source.remove = (name, call) => {
@@ -210,4 +225,8 @@ export class DurableWorld {
       else signal?.addEventListener('abort', stop, { once: true });
     });
   }
+}
+
+function repositoryOf(name: string): string {
+  return name.split(/[:@]/, 1)[0]!;
 }
