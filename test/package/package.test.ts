@@ -78,18 +78,21 @@ describe('the packed library in an empty project', () => {
 
   it('its types hold without skipLibCheck and without the types of the engine client', async () => {
     expect(existsSync(join(project.directory, 'node_modules/@types/dockerode'))).toBe(false);
-    const names = ['claims.ts', 'microvm-driver.ts'];
+    const names = ['claims.ts', 'image-driver.ts', 'microvm-driver.ts'];
     const sources = await Promise.all(names.map(typeSource));
     await typeCheck(project, Object.fromEntries(names.map((name, i) => [name, sources[i]!])));
   });
 
-  it.each(['README.md', 'docs/getting-started.md'])('the code in %s compiles', async (page) => {
-    const blocks = await codeBlocks(page);
-    expect(blocks.length).toBeGreaterThan(0);
-    const sources = Object.fromEntries(blocks.map((code, i) => [`block-${i}.mts`, code]));
-    // The client is not installed here: its types are none of ours.
-    await typeCheck(project, { ...sources, 'client.d.ts': "declare module 'dockerode';\n" });
-  });
+  it.each(['README.md', 'docs/getting-started.md', 'docs/deploying.md', 'docs/images.md'])(
+    'the code in %s compiles',
+    async (page) => {
+      const blocks = await codeBlocks(page);
+      expect(blocks.length).toBeGreaterThan(0);
+      const sources = Object.fromEntries(blocks.map((code, i) => [`block-${i}.mts`, code]));
+      // The client is not installed here: its types are none of ours.
+      await typeCheck(project, { ...sources, 'client.d.ts': "declare module 'dockerode';\n" });
+    },
+  );
 
   it('its types show nothing that is internal', async () => {
     const types = project.files.filter((path) => path.endsWith('.d.ts'));
