@@ -30,6 +30,8 @@ export class DurableWorld {
   readonly #namedBy = new Map<string, 'us' | 'stranger' | 'unclear'>();
   /** References that we ever meant to pull: whoever names them after that, nobody can tell whose they are. */
   readonly #meant = new Set<string>();
+  /** What a reference meant when its last intent was written. */
+  readonly #meantBefore = new Map<string, unknown>();
   /** Content that a stranger deleted, last. */
   readonly #wiped = new Set<string>();
   /** What a name meant when the call to take it away was made. */
@@ -132,7 +134,9 @@ export class DurableWorld {
 
   #note(value: unknown): void {
     const { before, reference } = value as { before?: unknown; reference: string };
-    if (before !== undefined) this.#meant.add(reference);
+    if (before === undefined) return;
+    this.#meant.add(reference);
+    this.#meantBefore.set(reference, before);
   }
 
   #isMeant(name: string): boolean {
@@ -162,9 +166,11 @@ export class DurableWorld {
       const before = new Map(source.names);
       put(name, id);
       this.#wiped.delete(id);
+      // What was there when we meant to pull is not ours, even if somebody deletes it before our pull brings it back (IC-21).
+      const again = !this.#stranger && this.#meantBefore.get(name) === id;
       for (const [touched, target] of source.names) {
         if (before.get(touched) === target) continue;
-        const ours = !this.#stranger && this.#namedBy.get(touched) !== 'unclear';
+        const ours = !this.#stranger && !again && this.#namedBy.get(touched) !== 'unclear';
         this.#namedBy.set(touched, ours ? 'us' : this.#stranger && !this.#isMeant(touched) ? 'stranger' : 'unclear');
       }
       const digest = digestOf(repositoryOf(name), id);
