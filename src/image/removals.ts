@@ -161,10 +161,10 @@ export class Removals<A extends Artifact> {
 
   #stays(record: ImageRecord<A>, all = this.#deck.records()): Reason | undefined {
     const { enabled, delay } = this.#deck.settings;
-    const { until, why } = this.#verdict(record, all);
+    const { why } = this.#verdict(record, all);
     // A delay that never ends is no reason for who does not wait for it.
     if (enabled && delay === Infinity && why === 'removal-disabled') return undefined;
-    return why === undefined || until <= this.#deck.clock.now() ? undefined : this.#reason(why);
+    return why && this.#reason(why);
   }
 
   #verdict(record: ImageRecord<A>, all = this.#deck.records()): Verdict {
@@ -172,6 +172,8 @@ export class Removals<A extends Artifact> {
     if (!settings.enabled) return { until: Infinity, why: 'removal-disabled' };
     if (this.#deck.durable?.recovered === false) return { until: Infinity, why: 'not-recovered' };
     const { until, keeps } = retainer.standing(record, all);
+    // Once its time is over nothing keeps it but what is in the way of its removal.
+    if (until <= this.#deck.clock.now()) return { until, why: undefined };
     return { until, why: keeps ?? (until === Infinity ? 'removal-disabled' : undefined) };
   }
 
