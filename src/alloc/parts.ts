@@ -43,7 +43,10 @@ export function assemble(spec: AllocSpec, env: AllocEnv): AllocParts {
     board.emitter.warn(`alloc ${id}`, { code: 'alloc-warning', message, ...errorOf(error) });
   };
   const shared = { id, ground, env, options, life: life.signal, warn };
-  const task = makeTask(options, { ...shared, progress: (progress) => showProgress(board, task.name, progress) });
+  const task = makeTask(options, stopPlan(spec), {
+    ...shared,
+    progress: (progress) => showProgress(board, task.name, progress),
+  });
   const services = new AllocServices(
     id,
     options.services,
@@ -68,17 +71,23 @@ export function budgetOf({ sequencer, services }: Pick<AllocParts, 'sequencer' |
 
 function makeTask(
   { id, tasks, services, health }: AllocOptions,
+  labels: Readonly<Record<string, string>>,
   ports: ConstructorParameters<typeof AllocTaskRunner>[4],
 ): AllocTaskRunner {
   const [first] = tasks;
   const { name, driver, spec } = first as unknown as AllocTask<unknown>;
   requireMethods('tasks.0.driver', driver, METHODS, ['ports']);
-  const task = inside('tasks.0.spec', () => new AllocTaskRunner(id, name, driver, spec, ports));
+  const task = inside('tasks.0.spec', () => new AllocTaskRunner(id, name, driver, spec, ports, labels));
   services.forEach(({ port }, i) => task.requirePort(`services.${i}.port`, port));
   health.checks.forEach((one, i) => {
     if (one.type !== 'custom') task.requirePort(`health.checks.${i}.port`, one.port);
   });
   return task;
+}
+
+/** For whoever finds the task and knows nothing of its alloc (DP-8). */
+function stopPlan({ shutdown = {} }: AllocSpec): Readonly<Record<string, string>> {
+  return { 'handover.stop': JSON.stringify(shutdown) };
 }
 
 const METHODS = ['parse', 'exclusive', 'prestart', 'start', 'recover', 'list'] as const;

@@ -47,6 +47,7 @@ export class AllocTaskRunner {
     driver: AnyTaskDriver,
     spec: unknown,
     private readonly ports: TaskPorts,
+    private readonly labels: Readonly<Record<string, string>>,
   ) {
     this.owner = `${allocId}/${name}`;
     this.#driver = driver;
@@ -181,7 +182,7 @@ export class AllocTaskRunner {
   #context(signal: AbortSignal): Parameters<AnyTaskDriver['prestart']>[0] {
     const { allocId, name: task, owner, specHash: hash } = this;
     const report = (progress: Progress): void => this.ports.progress(progress);
-    return { owner, allocId, task, spec: this.#spec, specHash: hash, signal, report };
+    return { owner, allocId, task, spec: this.#spec, specHash: hash, labels: this.labels, signal, report };
   }
 
   /**

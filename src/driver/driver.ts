@@ -1,4 +1,4 @@
-import type { Call } from '../call.js';
+import type { Call, Opt } from '../call.js';
 import type { Progress } from '../image/types.js';
 import type { ShutdownTarget } from '../shutdown/types.js';
 
@@ -22,6 +22,16 @@ export interface PrestartContext<Spec> extends Call {
   readonly spec: Spec;
   /** Hash of the canonical spec as given: decides "the same" (DP-2). */
   readonly specHash: string;
+  /**
+   * Put them on whatever is created, beside those by which the driver finds it again; {@link ListedTask.labels} tells
+   * them. An alloc puts its stop plan there, as `handover.stop`, for whoever finds the task and knows nothing of it (DP-8).
+   */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  /**
+   * The state of a handle: the content that task had, and no other, asking no registry: for a restart and for going back
+   * to a previous version (DP-2). Content that is gone is `ERR_IMAGE_ABSENT`.
+   */
+  readonly content?: unknown;
   /** Tells how far the slow work is. */
   report(progress: Progress): void;
 }
@@ -73,6 +83,8 @@ export interface ListedTask<State = unknown> {
   readonly state: State;
   /** `false`: prepared, never started. */
   readonly started: boolean;
+  /** Those of {@link PrestartContext.labels}. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
 /** A driver that also starts, finds again and stops its tasks (DP-8). */
@@ -88,6 +100,31 @@ export interface TaskDriver<Spec, State = unknown, Prepared extends PreparedTask
   list(call: Call): Promise<readonly ListedTask<State>[]>;
 }
 
+/** A piece of what a task has written. */
+export interface LogChunk {
+  readonly stream: 'stdout' | 'stderr';
+  /** Wall time of the writing, ms; `undefined` when nothing records it. */
+  readonly at: number | undefined;
+  /** Bytes as they were written; a piece may end inside of a line or character. */
+  readonly chunk: Uint8Array;
+}
+
+/** Which output is wanted. */
+export type LogOptions = Call &
+  Opt<{
+    /** `true`: goes on with what comes, until the task has ended. Default `false`: what there is. */
+    follow: boolean;
+    /** Only what was written from this wall time on, ms; a driver that records no times gives all. Default: all. */
+    since: number;
+  }>;
+
+/** What a command has come to. */
+export interface ExecResult {
+  readonly code: number;
+  /** Both outputs as they came, UTF-8; the last 64 KiB of it. */
+  readonly output: string;
+}
+
 /** A started task. */
 export interface TaskHandle<State = unknown> extends ShutdownTarget {
   /** JSON by which `recover()` finds the task again; no secrets. */
@@ -101,6 +138,18 @@ export interface TaskHandle<State = unknown> extends ShutdownTarget {
   readonly endpoints: Readonly<Record<string, { readonly address: string; readonly port: number }>>;
   /** Removes the remains and releases the lease; for a task that has ended. Idempotent. */
   destroy(call?: Call): Promise<void>;
+  /**
+   * Runs a command inside of the task, for checks by script. An abort stops the waiting, and the command as far as the
+   * driver can.
+   */
+  exec?(argv: readonly string[], call: Call): Promise<ExecResult>;
+  /** What the engine's own check says; `none`: it has none. */
+  health?(call: Call): Promise<'starting' | 'healthy' | 'unhealthy' | 'none'>;
+  /**
+   * What the task has written, oldest first. Nothing is read ahead of who iterates. Ends with the task, or with what there
+   * is; an abort ends it with the signal's reason.
+   */
+  logs?(o?: LogOptions): AsyncIterable<LogChunk>;
 }
 
 /** A driver of unknown types, as lists of drivers hold it. */
