@@ -6,6 +6,8 @@ import { explore, TIMEOUT } from './explore.js';
 import type { Behaviour } from './image-world.js';
 
 const NAMES = ['app:1', 'app:2', 'lib:1', 'own:1'];
+/** Seeds that failed once; what each found is mended, in the coordinator or in the model's own account. */
+const KEPT = [5, 389_542];
 const IDS = ['sha256:a', 'sha256:b', 'sha256:c'];
 const OWNERS = ['x', 'y', 'z'];
 const DAY = 24 * 3_600_000;
@@ -173,7 +175,7 @@ it(
       }
       await run.finish();
     });
-    expect(await explore('image-durable', property)).toBeGreaterThan(10);
+    expect(await explore('image-durable', property, { kept: KEPT })).toBeGreaterThan(10);
   },
   TIMEOUT,
 );

@@ -7,6 +7,8 @@ import { explore, TIMEOUT } from './explore.js';
 import { type Behaviour, ImageWorld } from './image-world.js';
 
 const NAMES = ['app:1', 'app:2', 'app:latest', 'app@sha256:a', 'lib:1'];
+/** Seeds that failed once; what each found is mended, in the coordinator or in the model's own account. */
+const KEPT = [412_452, 597_644, 598_313, 573_912, 271_828, 314_159];
 const IDS = ['sha256:a', 'sha256:b', 'sha256:c'];
 const OWNERS = ['x', 'y', 'z'];
 
@@ -224,7 +226,7 @@ it(
       }
       await run.finish();
     });
-    expect(await explore('image-races', property)).toBeGreaterThan(10);
+    expect(await explore('image-races', property, { kept: KEPT })).toBeGreaterThan(10);
   },
   TIMEOUT,
 );

@@ -47,7 +47,7 @@ it(
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     });
     const about = (): string => `: ${JSON.stringify(Object.fromEntries(outcomes))}`;
-    expect(await explore('replace model', runs, about)).toBeGreaterThan(20);
+    expect(await explore('replace model', runs, { about })).toBeGreaterThan(20);
   },
   TIMEOUT,
 );
