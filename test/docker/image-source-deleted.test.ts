@@ -1,8 +1,9 @@
 import Docker from 'dockerode';
-import { type ArtifactSource, type Clock, systemClock } from 'handover';
+import type { ArtifactSource } from 'handover';
 import { type DockerImage, dockerImages } from 'handover/docker';
 import { FakeEngine } from 'handover/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { hurried } from './hurried.js';
 
 const INSPECT = { method: 'GET', path: /^\/images\/.+\/json/ } as const;
 const LIST = { method: 'GET', path: /^\/images\/json/ } as const;
@@ -26,20 +27,14 @@ beforeEach(async () => {
   waits = [];
   onWait = () => undefined;
   engine = await FakeEngine.start();
-  source = dockerImages(new Docker({ socketPath: engine.socketPath }), { clock: hurried });
+  source = dockerImages(new Docker({ socketPath: engine.socketPath }), { clock });
 });
 afterEach(() => engine.close());
 
-/** Waits are over at once; the deadline of a call never comes. */
-const hurried: Clock = {
-  ...systemClock,
-  timer(ms, fire) {
-    if (ms >= 60_000) return () => undefined;
-    waits.push(ms);
-    onWait();
-    return systemClock.timer(0, fire);
-  },
-};
+const clock = hurried((ms) => {
+  waits.push(ms);
+  onWait();
+});
 
 describe.each(TEXTS)('IC-16 an image is deleted in mid-call ($message)', (fault) => {
   it('find looks again; absent is only what the engine calls so', async () => {

@@ -1,6 +1,7 @@
+import { ShutdownSequencer } from 'handover';
 import { dockerTarget } from 'handover/docker';
 import { describe, expect, it, vi } from 'vitest';
-import { bench, failure, moving } from './driver-bench.js';
+import { afterCall, bench, failure, moving } from './driver-bench.js';
 import { started, stranger } from './target-bench.js';
 
 const INSPECT = { method: 'GET', path: /^\/containers\/[^/]+\/json/ } as const;
@@ -111,6 +112,19 @@ describe('signals', () => {
     await b.engine.called(/\/kill/);
     await b.clock.advance('60s');
     expect(await kill).toMatchObject({ details: { kind: 'late' } });
+  });
+
+  it('case C60 a grace below a second is ours to keep, to the millisecond: the engine is sent signals, never a time', async () => {
+    const b = await bench();
+    const handle = await started(b, ['IGNORE_TERM=1']);
+    const seen = b.engine.calls.length;
+    const { result } = new ShutdownSequencer({ killTimeout: 100 }, { clock: b.clock }).run(handle);
+    await afterCall(b, /kill\?signal=SIGTERM/, 99);
+    expect(b.engine.containers[0]?.signals).toEqual(['SIGTERM']);
+    await b.clock.advance(1);
+    expect(await moving(b, result)).toMatchObject({ outcome: 'forced' });
+    expect(b.engine.containers[0]?.signals).toEqual(['SIGTERM', 'SIGKILL']);
+    expect(b.engine.calls.slice(seen).filter((call) => call.includes('/stop'))).toEqual([]);
   });
 
   it('a task that ignores SIGTERM goes on until it is killed', async () => {

@@ -102,7 +102,7 @@ it('case C41 a wait whose connection broke goes on with a look and a new wait', 
   expect(b.calls()).toEqual([look, 'POST /containers/a/wait?condition=not-running', look]);
 });
 
-it('case C41 an exit while the engine was away is found by a look', async () => {
+it('case C41 case C58 an exit while the engine was away is found by a look: no stream of events is trusted', async () => {
   const b = await bench();
   const handle = await started(b);
   const wait = handle.wait({});
