@@ -67,7 +67,7 @@ export function asPullError(
     const { reason, limit, retryAt } = error.details;
     if (error.details.reference === reference && error.details.attempts === attempts) return error;
     return pullFailed(reference, reason, attempts, {
-      problem: error.message,
+      problem: withoutHead(error.message, `Pull of ${reference} failed (${reason}): `),
       retryable: error.retryable,
       cause: error,
       ...(limit === undefined ? {} : { limit }),
@@ -77,6 +77,11 @@ export function asPullError(
   if (isHandoverError(error)) return error;
   const problem = messageOf(error);
   return pullFailed(reference, unclassified, attempts, { problem, retryable: true, cause: error });
+}
+
+/** Which pull failed is said once, by the outermost error. */
+function withoutHead(message: string, head: string): string {
+  return message.startsWith(head) ? message.slice(head.length) : message;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Call } from '../call.js';
 import { abortable } from '../internal/signals.js';
 import type { Lease } from './lease.js';
 import type { Local } from './local.js';
+import { nameOf } from './name-of.js';
 import { absentError } from './pull-failure.js';
 import type { Shelf } from './shelf.js';
 import type { AcquireSettings } from './options.js';
@@ -59,7 +60,7 @@ export async function verify<A extends Artifact>(
 
 /** The name by which the very same content can be asked for: its digest, where it has one. */
 function fixedName<A extends Artifact>(source: ArtifactSource<A>, lease: Lease<A>): string {
-  const asked = source.normalise(lease.reference);
-  const names = lease.artifact.references.map((reference) => source.normalise(reference));
+  const asked = nameOf(source, lease.reference);
+  const names = lease.artifact.references.map((reference) => nameOf(source, reference));
   return names.find((name) => !name.floating && name.repository === asked.repository)?.key ?? lease.reference;
 }

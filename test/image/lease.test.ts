@@ -57,6 +57,17 @@ describe('IC-22 verify and adopt', () => {
     expect(images.explain('sha256:a').holders.map(({ owner }) => owner)).toEqual(['a', 'b']);
   });
 
+  it('DP-4 verify: a name that its maker gave against the grammar is no obstacle', async () => {
+    const { images, source } = fixture();
+    source.registry.set(digestOf('redis', 'sha256:a'), 'sha256:a');
+    await images.acquire('redis:7', { owner: 'a' });
+    source.names.set('Not A Reference', 'sha256:a');
+    const lease = await images.acquire('redis:7', { owner: 'b' });
+    source.wipe('sha256:a');
+    await lease.verify();
+    expect(source.artifact('sha256:a')).toBeDefined();
+  });
+
   it('DP-4 verify: only other content came back: said so, and that is not kept', async () => {
     const { images, source, clock } = fixture();
     source.before = ({ line }) => {
