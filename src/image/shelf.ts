@@ -156,6 +156,9 @@ export class Shelf<A extends Artifact> {
   lose(record: ImageRecord<A>): void {
     if (record.lost || record.state !== 'held') return;
     record.lost = true;
+    // Whoever brings it back from now on owns it, which may be somebody else (IC-17).
+    record.ours.clear();
+    this.#deck.note?.(record);
     this.#deck.emitter.emit('image:lost', { imageId: record.id, owners: record.owners });
   }
 

@@ -68,6 +68,31 @@ describe('IC-22 verify and adopt', () => {
     expect(source.artifact('sha256:a')).toBeDefined();
   });
 
+  it('IC-17 IC-22 what was lost and somebody else brought back is theirs from then on', async () => {
+    const { images, source, clock } = fixture();
+    const lease = await images.acquire('redis:7', { owner: 'a' });
+    source.wipe('sha256:a');
+    await expect(images.acquire('redis:7', { owner: 'c', policy: 'never' })).rejects.toMatchObject({
+      code: 'ERR_IMAGE_ABSENT',
+    });
+    source.put('redis:7', 'sha256:a');
+    await lease.verify();
+    await lease.release();
+    await clock.advance(10 * MINUTE);
+    expect(source.artifact('sha256:a')).toBeDefined();
+  });
+
+  it('IC-17 IC-22 what was lost and we brought back is ours as before', async () => {
+    const { images, source, clock } = fixture();
+    source.registry.set(digestOf('redis', 'sha256:a'), 'sha256:a');
+    const lease = await images.acquire('redis:7', { owner: 'a' });
+    source.wipe('sha256:a');
+    await lease.verify();
+    await lease.release();
+    await clock.advance(10 * MINUTE);
+    expect(source.artifact('sha256:a')).toBeUndefined();
+  });
+
   it('DP-4 verify: only other content came back: said so, and that is not kept', async () => {
     const { images, source, clock } = fixture();
     source.before = ({ line }) => {
