@@ -66,6 +66,20 @@ describe('ST-1 a store that cannot be read', () => {
     }
   });
 
+  it.each([
+    [{ v: 2 }, 'is of version 2, which is newer'],
+    [{ v: 1 }, 'is damaged'],
+    [{ v: '2' }, 'is damaged'],
+    [null, 'is damaged'],
+    ['v', 'is damaged'],
+  ])('what it holds is told apart, and what to do about it: %j %s', async (value, problem) => {
+    const key = 'image/scripted/content/sha256:a';
+    const images = coordinator(memoryStore([[key, value]]));
+    await expect(images.recover(() => true)).rejects.toThrow(
+      `What the store has under ${key} ${problem}. Nothing was changed; use the version of handover that wrote it, or delete that key`,
+    );
+  });
+
   it('the next operation tries again', async () => {
     const lives = new Lives();
     const list = lives.store.list.bind(lives.store);

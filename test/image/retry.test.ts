@@ -153,6 +153,18 @@ describe('IC-9 the gate', () => {
     expect(source.count('fetch redis:7')).toBe(7);
   });
 
+  it('IC-9 retryNow opens the gate of its reference alone, however alike another one is', async () => {
+    const { images, source, clock } = await failed();
+    await expect(clock.until(images.acquire('redis:72', { owner: 'a' }))).rejects.toBeDefined();
+    source.calls.length = 0;
+    images.retryNow('redis:7');
+    for (const name of ['redis:7', 'redis:72']) {
+      await expect(clock.until(images.acquire(name, { owner: 'a' }))).rejects.toBeDefined();
+    }
+    expect([source.count('fetch redis:7'), source.count('fetch redis:72')]).toEqual([2, 0]);
+    expect(images.explain('redis:73').lastError).toBeUndefined();
+  });
+
   it('S17 success and retryNow clear it', async () => {
     const { images, source, clock } = await failed();
     images.retryNow('redis:7');
