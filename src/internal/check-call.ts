@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Call } from '../call.js';
 import type { PrestartContext } from '../driver/driver.js';
-import { looseObject, method, parseOptions, strictObject, text } from '../options.js';
+import { looseObject, method, parseOptions, record, strictObject, text } from '../options.js';
 
 /** The signal of a {@link Call}, also for options that are a call and more. */
 export const callSignal = v.optional(v.custom<AbortSignal>(isSignal, 'must be an AbortSignal'));
@@ -18,7 +18,15 @@ export function checkCall(call: Call): void {
 }
 
 const OWNED = looseObject({ signal: callSignal, owner: text });
-const CONTEXT = looseObject({ ...OWNED.entries, allocId: text, task: text, specHash: text, report: method });
+const LABELS = v.optional(record(text, v.string('must be text')));
+const CONTEXT = looseObject({
+  ...OWNED.entries,
+  allocId: text,
+  task: text,
+  specHash: text,
+  labels: LABELS,
+  report: method,
+});
 
 /**
  * The same for what finds something again by its owner; it may say more.
