@@ -35,7 +35,8 @@ export function wholeNumber(fallback: number, min: number, max = Number.MAX_SAFE
   return v.optional(wholeRange(min, max, text), fallback);
 }
 
-function wholeRange(min: number, max: number, text: string) {
+/** A whole number in a range, and what is said of any other. */
+export function wholeRange(min: number, max: number, text: string) {
   return v.pipe(v.number(text), v.integer(text), v.minValue(min, text), v.maxValue(max, text));
 }
 

@@ -1,4 +1,4 @@
-import type { FixedPort } from './driver-body.js';
+import type { FixedPort } from './published.js';
 import type { Labels } from './driver-labels.js';
 
 /** What is asked of the engine about one container. */
@@ -18,6 +18,10 @@ export interface ContainerInfo {
   readonly labels: Labels;
   readonly stopSignal: string | undefined;
   readonly restartPolicy: RestartPolicy;
+  /** Whether its ports are the host's own. */
+  readonly hostNetwork: boolean;
+  /** The networks that it is in. */
+  readonly networks: readonly string[];
   /** `8080/tcp` → where it is published. */
   readonly ports: Readonly<Record<string, readonly PortBinding[] | null>>;
 }
@@ -67,8 +71,11 @@ export interface InspectBody {
     readonly FinishedAt: string;
   };
   readonly Config: { readonly Labels?: Labels | null; readonly StopSignal?: string };
-  readonly HostConfig: { readonly RestartPolicy?: RestartPolicy };
-  readonly NetworkSettings?: { readonly Ports?: ContainerInfo['ports'] | null };
+  readonly HostConfig: { readonly RestartPolicy?: RestartPolicy; readonly NetworkMode?: string };
+  readonly NetworkSettings?: {
+    readonly Ports?: ContainerInfo['ports'] | null;
+    readonly Networks?: Readonly<Record<string, unknown>> | null;
+  };
 }
 
 export function infoOf({ Id, Name, Image, State, Config, HostConfig, NetworkSettings }: InspectBody): ContainerInfo {
@@ -86,13 +93,15 @@ export function infoOf({ Id, Name, Image, State, Config, HostConfig, NetworkSett
     labels: Config.Labels ?? {},
     stopSignal: Config.StopSignal,
     restartPolicy: HostConfig.RestartPolicy ?? { Name: 'no' },
+    hostNetwork: HostConfig.NetworkMode === 'host',
+    networks: Object.keys(NetworkSettings?.Networks ?? {}),
     ports: NetworkSettings?.Ports ?? {},
   };
 }
 
 export function listedOf({ Id, ImageID, State, Labels, Ports }: ListBody): ListedContainer {
   const published = (Ports ?? []).flatMap(({ IP = '', PublicPort, Type }) =>
-    PublicPort === undefined ? [] : [{ key: `${PublicPort}/${Type}`, ip: IP }],
+    PublicPort === undefined ? [] : [{ key: `${PublicPort}/${Type}`, address: IP }],
   );
   return { id: Id, imageId: ImageID, status: State, labels: Labels ?? {}, published };
 }

@@ -82,6 +82,18 @@ export class Containers {
     return (await this.#again(call, () => this.engine.call(request, call))).status === 200;
   }
 
+  /** Puts a container that does not run into one more network; an engine takes it as often as it is told. */
+  async connect(network: string, id: string, endpoint: object, call: Call): Promise<void> {
+    const request = {
+      operation: `connect container ${id} to network ${network}`,
+      method: 'POST',
+      path: `/networks/${encodeURIComponent(network)}/connect`,
+      body: { Container: id, EndpointConfig: endpoint },
+      accept: [200],
+    } as const;
+    await this.#again(call, () => this.engine.call(request, call));
+  }
+
   /**
    * @returns its id
    * @throws EngineFault; never repeated here

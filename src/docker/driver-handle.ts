@@ -22,8 +22,8 @@ export interface HandleOptions {
   readonly state: DockerState;
   /** `undefined`: it is gone already. */
   readonly info: ContainerInfo | undefined;
-  /** Name of a port → container port. */
-  readonly ports: Readonly<Record<string, number>>;
+  /** Name of a port → `80/tcp` of the container. */
+  readonly ports: Readonly<Record<string, string>>;
   /** `undefined`: the image is gone, the container is not. */
   readonly lease: ImageLease<DockerImage> | undefined;
   readonly nextExit?: NextExit;
@@ -34,7 +34,7 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
   readonly state: DockerState;
   /**
    * Where each named port is published. A port that is published on all addresses is given as 127.0.0.1, the engine's
-   * host as seen from itself; a port that is not published is left out.
+   * host as seen from itself, as is one in the network of the host; a port that is not published is left out.
    */
   readonly endpoints: TaskHandle['endpoints'];
   /** By the engine's clock. */
@@ -70,12 +70,17 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
 }
 
 const ANY_ADDRESS = ['', '0.0.0.0', '::'];
+const LOCAL = '127.0.0.1';
 
-function endpointsOf(info: ContainerInfo | undefined, ports: Readonly<Record<string, number>>) {
-  const found = Object.entries(ports).flatMap(([name, container]) => {
-    const [binding] = info?.ports[`${container}/tcp`] ?? [];
+function endpointsOf(
+  info: ContainerInfo | undefined,
+  ports: Readonly<Record<string, string>>,
+): TaskHandle['endpoints'] {
+  const found = Object.entries(ports).flatMap(([name, key]) => {
+    if (info?.hostNetwork === true) return [[name, { address: LOCAL, port: Number.parseInt(key) }] as const];
+    const [binding] = info?.ports[key] ?? [];
     if (binding === undefined) return [];
-    const address = ANY_ADDRESS.includes(binding.HostIp) ? '127.0.0.1' : binding.HostIp;
+    const address = ANY_ADDRESS.includes(binding.HostIp) ? LOCAL : binding.HostIp;
     return [[name, { address, port: Number(binding.HostPort) }] as const];
   });
   return Object.fromEntries(found);

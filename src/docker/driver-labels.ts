@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { PrestartContext } from '../driver/driver.js';
+import { portsOf } from './published.js';
 import type { DockerSpec } from './spec.js';
 
 /** The labels by which a driver finds its containers again, whoever made them (DP-2). */
@@ -9,7 +10,7 @@ export const LABELS = {
   hash: 'handover.hash',
   /** The reference, as the spec gave it. */
   image: 'handover.image',
-  /** JSON: name of a port → container port, so that a recovered handle knows its endpoints without the spec. */
+  /** JSON: name of a port → `80/tcp` of the container, so that a recovered handle knows its endpoints without the spec. */
   ports: 'handover.ports',
 } as const;
 
@@ -22,17 +23,16 @@ export interface Owned {
   readonly task: string;
   readonly specHash: string;
   readonly reference: string;
-  readonly ports: Readonly<Record<string, number>>;
+  readonly ports: Readonly<Record<string, string>>;
 }
 
 export function labelsFor(ctx: PrestartContext<unknown>, spec: DockerSpec): Labels {
-  const ports = Object.entries(spec.ports ?? {}).map(([name, { container }]) => [name, container]);
   return {
     [LABELS.alloc]: ctx.allocId,
     [LABELS.task]: ctx.task,
     [LABELS.hash]: ctx.specHash,
     [LABELS.image]: spec.image,
-    [LABELS.ports]: JSON.stringify(Object.fromEntries(ports)),
+    [LABELS.ports]: JSON.stringify(portsOf(spec)),
   };
 }
 
@@ -61,12 +61,12 @@ export function uniqueName(who: Pick<Owned, 'allocId' | 'task' | 'specHash'>): s
   return `${readable || 'task'}-${hash.slice(0, 8)}`;
 }
 
-/** Somebody may have written the label by hand: what is not a map of numbers counts as no ports. */
-function readPorts(json = '{}'): Readonly<Record<string, number>> {
+/** Somebody may have written the label by hand: what is not a map of text counts as no ports. */
+function readPorts(json = '{}'): Readonly<Record<string, string>> {
   try {
     const ports: unknown = JSON.parse(json);
     if (typeof ports !== 'object' || ports === null) return {};
-    return Object.fromEntries(Object.entries(ports).filter(([, port]) => typeof port === 'number'));
+    return Object.fromEntries(Object.entries(ports).filter(([, port]) => typeof port === 'string'));
   } catch {
     return {};
   }

@@ -20,8 +20,8 @@ export interface PreparedOptions {
   readonly state: DockerState;
   /** The fixed name to take at the start. */
   readonly name: string | undefined;
-  /** Name of a port → container port. */
-  readonly ports: Readonly<Record<string, number>>;
+  /** Name of a port → `80/tcp` of the container. */
+  readonly ports: Readonly<Record<string, string>>;
   readonly lease: ImageLease<DockerImage>;
   /** When it ran last, if it is a leftover that had run; wall time of the engine. */
   readonly ranAt: number | undefined;

@@ -11,6 +11,7 @@ import { LABELS, labelsFor, ownedBy, uniqueName } from './driver-labels.js';
 import { nameTaken } from './driver-name.js';
 import { isEngineFault } from './engine-fault.js';
 import type { LateCreates } from './late-creates.js';
+import { furtherNetworks } from './spec-fields.js';
 import type { DockerSpec } from './spec.js';
 import { cannotPrepare, checkStart } from './start-checks.js';
 import type { DockerImage } from './types.js';
@@ -55,6 +56,7 @@ export class DockerPrestart {
       this.undo.defer(() => this.#settle());
     }
     const made = (await this.#adopt()) ?? (await this.#make());
+    await this.#connect(made.containerId);
     this.ctx.signal?.throwIfAborted();
     return made;
   }
@@ -121,6 +123,13 @@ export class DockerPrestart {
         this.#unsure = false;
         return created;
       }
+    }
+  }
+
+  /** A create takes one network, up to API 1.43. A leftover may come from a crash in between. */
+  async #connect(containerId: string): Promise<void> {
+    for (const [network, endpoint] of furtherNetworks(this.ctx.spec)) {
+      await this.containers.connect(network, containerId, endpoint, this.ctx);
     }
   }
 

@@ -17,7 +17,9 @@ import { type DockerPrepared, PreparedContainer } from './driver-prepared.js';
 import { DockerPrestart, type ImageLeases } from './driver-prestart.js';
 import { Engine } from './engine.js';
 import { LateCreates } from './late-creates.js';
-import { type DockerSpec, exclusiveOf, parseSpec } from './spec.js';
+import { exclusiveOf, parseSpec } from './parse-spec.js';
+import { portsOf } from './published.js';
+import type { DockerSpec } from './spec.js';
 import type { DockerLike } from './types.js';
 
 /** What a {@link DockerDriver} is made with. */
@@ -94,7 +96,7 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     return parseSpec(input);
   }
 
-  /** The fixed host ports and the fixed name; both are only needed at the start. */
+  /** Fixed ports of the host, the fixed name, fixed addresses, and the mounts and devices that are declared exclusive. */
   exclusive(spec: DockerSpec): readonly ExclusiveResource[] {
     return exclusiveOf(spec);
   }
@@ -184,10 +186,6 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     this.#handles.set(o.owner, handle);
     return handle;
   }
-}
-
-function portsOf(spec: DockerSpec): Readonly<Record<string, number>> {
-  return Object.fromEntries(Object.entries(spec.ports ?? {}).map(([name, { container }]) => [name, container]));
 }
 
 function isObject(value: unknown): boolean {

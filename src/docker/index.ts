@@ -10,6 +10,15 @@ export type { DockerHandle, DockerState } from './driver-handle.js';
 export type { DockerPrepared } from './driver-prepared.js';
 export type { ImageLeases } from './driver-prestart.js';
 export { dockerImages } from './image-source.js';
-export type { DockerPort, DockerSpec } from './spec.js';
+export type {
+  DockerDevice,
+  DockerHealthcheck,
+  DockerMount,
+  DockerNetwork,
+  DockerPort,
+  DockerResources,
+  DockerSpec,
+  Size,
+} from './spec.js';
 export { dockerTarget } from './target.js';
 export type { DockerImage, DockerLike } from './types.js';

@@ -1,10 +1,11 @@
 import type { PrestartContext } from '../driver/driver.js';
 import { HandoverError } from '../errors.js';
 import type { CreateOptions } from './create-options.js';
-import { clash, fixedPorts } from './driver-body.js';
+import { clash } from '../driver/resources.js';
 import type { Containers } from './driver-containers.js';
 import { ownedBy } from './driver-labels.js';
 import { refuseStranger } from './driver-name.js';
+import { fixedPorts } from './published.js';
 import type { DockerSpec } from './spec.js';
 
 type Ask = PrestartContext<unknown> & { readonly spec: DockerSpec };
@@ -33,7 +34,9 @@ const SHARED = 'container:';
 const MODES = ['', 'default', 'nat'];
 
 async function findNetworks(containers: Containers, ctx: Ask): Promise<void> {
-  const { HostConfig, NetworkingConfig } = (ctx.spec.create ?? {}) as CreateOptions;
+  const { networks, create } = ctx.spec;
+  const { HostConfig, NetworkingConfig } = (create ?? {}) as CreateOptions;
+  const named = typeof networks === 'object' ? Object.keys(networks) : [];
   const mode = HostConfig?.NetworkMode ?? '';
   if (mode.startsWith(SHARED)) {
     const container = mode.slice(SHARED.length);
@@ -42,7 +45,7 @@ async function findNetworks(containers: Containers, ctx: Ask): Promise<void> {
       container,
     });
   }
-  for (const network of new Set([mode, ...Object.keys(NetworkingConfig?.EndpointsConfig ?? {})])) {
+  for (const network of new Set([mode, ...named, ...Object.keys(NetworkingConfig?.EndpointsConfig ?? {})])) {
     if (MODES.includes(network) || (await containers.hasNetwork(network, ctx))) continue;
     throw cannotPrepare(ctx.owner, `network ${network} does not exist; create it first`, { network });
   }

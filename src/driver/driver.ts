@@ -7,6 +7,11 @@ export interface ExclusiveResource {
   readonly kind: 'port' | 'name' | 'address' | 'mount' | 'device';
   /** Equal keys of one kind clash: `8080/tcp`, `web`, … */
   readonly key: string;
+  /**
+   * Of a port, the address of the host that it is bound on: ports clash only where their addresses do. Default: all of
+   * them, as are `0.0.0.0` for IPv4 and `::` for IPv6.
+   */
+  readonly address?: string | undefined;
   /** Whether it clashes on this host only or anywhere. */
   readonly scope: 'host' | 'cluster';
   /** From when on it is held. */

@@ -77,7 +77,7 @@ describe('the engine calls of a task that goes well', () => {
         'handover.task': 'web',
         'handover.hash': 'hash-1',
         'handover.image': 'app:v1',
-        'handover.ports': '{"http":8080,"admin":9000}',
+        'handover.ports': '{"http":"8080/tcp","admin":"9000/tcp"}',
       },
     });
   });

@@ -99,7 +99,13 @@ it('DP-7 host ports of the raw options are exclusive too, as the engine will bin
       },
     },
   });
-  expect(d.exclusive(spec).map(({ key }) => key)).toEqual(['8080/tcp', '9081/tcp', '53/udp', '9083/tcp']);
+  expect(d.exclusive(spec).map(({ key, address }) => [key, address])).toEqual([
+    ['8080/tcp', undefined],
+    ['9081/tcp', undefined],
+    ['53/udp', '127.0.0.1'],
+    ['53/udp', '::1'],
+    ['9083/tcp', '127.0.0.1'],
+  ]);
 });
 
 it.each(['80-82/tcp', '080/tcp', '0/tcp', '80/TCP'])(

@@ -7,7 +7,7 @@ export type FakeContainerState = 'created' | 'running' | 'paused' | 'restarting'
 export interface FakeHostConfig {
   readonly AutoRemove?: boolean;
   readonly NetworkMode?: string;
-  readonly PortBindings?: Readonly<Record<string, readonly { readonly HostPort?: string }[]>>;
+  readonly PortBindings?: Readonly<Record<string, readonly { readonly HostIp?: string; readonly HostPort?: string }[]>>;
   readonly RestartPolicy?: { readonly Name?: string; readonly MaximumRetryCount?: number };
 }
 
@@ -31,6 +31,8 @@ export interface FakeContainer {
   readonly signals: string[];
   /** `8080/tcp` → host port, while it runs. */
   ports: ReadonlyMap<string, number>;
+  /** Network → how it is in it, for those it was connected to after it was created. */
+  readonly networks: Map<string, object>;
 }
 
 /** How a container behaves, from the same environment variables that the test program of the engine suites reads. */
@@ -84,7 +86,10 @@ export function inspectJson(c: FakeContainer): object {
     },
     Config: { ...c.body, Image: c.imageName, Env: envOf(c), Labels: c.labels, StopSignal: stopSignalOf(c) },
     HostConfig: c.hostConfig,
-    NetworkSettings: { Ports: Object.fromEntries([...c.ports].map(([port, host]) => [port, bindings(host)])) },
+    NetworkSettings: {
+      Ports: Object.fromEntries([...c.ports].map(([port, host]) => [port, bindings(host, addressesOf(c, port))])),
+      Networks: { ...endpointsOf(c), ...Object.fromEntries(c.networks) },
+    },
   };
 }
 
@@ -92,7 +97,7 @@ export function inspectJson(c: FakeContainer): object {
 export function listJson(c: FakeContainer): object {
   const published = [...c.ports].flatMap(([port, host]) => {
     const [number, type] = port.split('/');
-    return ['0.0.0.0', '::'].map((IP) => ({ IP, PrivatePort: Number(number), PublicPort: host, Type: type }));
+    return addressesOf(c, port).map((IP) => ({ IP, PrivatePort: Number(number), PublicPort: host, Type: type }));
   });
   return {
     ...{ Id: c.id, Names: [`/${c.name}`], Image: c.imageName, ImageID: c.image.id },
@@ -104,11 +109,22 @@ function envOf(c: FakeContainer): readonly string[] {
   return [...c.image.config.Env, ...((c.body['Env'] as readonly string[] | undefined) ?? [])];
 }
 
-function bindings(port: number): readonly object[] {
-  return [
-    { HostIp: '0.0.0.0', HostPort: String(port) },
-    { HostIp: '::', HostPort: String(port) },
-  ];
+/** The addresses of the host that a port is bound on. */
+function addressesOf(c: FakeContainer, port: string): readonly string[] {
+  const address = c.hostConfig.PortBindings?.[port]?.[0]?.HostIp ?? '';
+  return address === '' ? ['0.0.0.0', '::'] : [address];
+}
+
+function bindings(port: number, addresses: readonly string[]): readonly object[] {
+  return addresses.map((HostIp) => ({ HostIp, HostPort: String(port) }));
+}
+
+/** Network → how it is in it, as it was asked for at the creation. */
+export function endpointsOf({ body }: FakeContainer): Readonly<Record<string, object>> {
+  const { EndpointsConfig } = (body['NetworkingConfig'] ?? {}) as {
+    readonly EndpointsConfig?: Readonly<Record<string, object>>;
+  };
+  return EndpointsConfig ?? {};
 }
 
 function timeText(wall: number): string {

@@ -65,6 +65,7 @@ export class EngineContainers {
       finishedAt: 0,
       signals: [],
       ports: new Map(),
+      networks: new Map(),
     };
     this.#containers.set(id, container);
     return container;

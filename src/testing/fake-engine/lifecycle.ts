@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.js';
+import { clash, type Held } from '../../driver/resources.js';
 import { deferred } from '../../internal/deferred.js';
 import { EngineProblem } from './answer.js';
 import { behaviourOf, type FakeContainer, isUp, stopSignalOf } from './container.js';
@@ -143,17 +144,18 @@ export class Lifecycle {
   }
 
   #bind(c: FakeContainer): ReadonlyMap<string, number> {
-    const taken = new Set(this.all().flatMap((other) => [...other.ports.values()]));
+    const taken = this.all().flatMap((other) => [...other.ports].map(([port, host]) => heldPort(other, port, host)));
     // As the engine does: a port that is bound but not exposed is not published.
     const exposed = Object.keys((c.body['ExposedPorts'] as object | undefined) ?? {});
     const wanted = Object.entries(c.hostConfig.PortBindings ?? {}).filter(([port]) => exposed.includes(port));
     return new Map(
       wanted.map(([port, [binding]]) => {
         const asked = Number(binding?.HostPort ?? 0);
-        if (!taken.has(asked)) return [port, asked === 0 ? this.#nextPort++ : asked] as const;
+        const wants = heldPort(c, port, asked);
+        if (!taken.some((other) => clash(wants, other))) return [port, asked === 0 ? this.#nextPort++ : asked] as const;
         throw new EngineProblem(
           500,
-          `driver failed programming external connectivity on endpoint ${c.name} (${c.id}): Bind for 0.0.0.0:${asked} failed: port is already allocated`,
+          `driver failed programming external connectivity on endpoint ${c.name} (${c.id}): Bind for ${binding?.HostIp || '0.0.0.0'}:${asked} failed: port is already allocated`,
         );
       }),
     );
@@ -168,4 +170,9 @@ export class Lifecycle {
     });
     this.#timers.add(cancel);
   }
+}
+
+/** Port `host` of the host, as a container holds it for its port `8080/tcp`. */
+function heldPort({ hostConfig }: FakeContainer, port: string, host: number): Held {
+  return { key: `${host}/${port.split('/')[1]}`, address: hostConfig.PortBindings?.[port]?.[0]?.HostIp };
 }

@@ -1,5 +1,5 @@
 import { EngineProblem } from './answer.js';
-import type { FakeContainer } from './container.js';
+import { endpointsOf, type FakeContainer } from './container.js';
 
 /** Names that are no network's, though a container's network mode may be one of them. */
 const MODES = ['', 'default'];
@@ -18,10 +18,15 @@ export class EngineNetworks {
   }
 
   /** As the engine does: only a start finds that a network is not there. */
-  require({ hostConfig, body }: FakeContainer): void {
-    const { EndpointsConfig = {} } = (body['NetworkingConfig'] ?? {}) as { readonly EndpointsConfig?: object };
-    const mode = hostConfig.NetworkMode ?? '';
+  require(container: FakeContainer): void {
+    const mode = container.hostConfig.NetworkMode ?? '';
     const named = mode.startsWith('container:') || MODES.includes(mode) ? [] : [mode];
-    for (const name of [...named, ...Object.keys(EndpointsConfig)]) this.get(name);
+    for (const name of [...named, ...Object.keys(endpointsOf(container))]) this.get(name);
+  }
+
+  /** Of a container that does not run, as often as it is asked for. */
+  connect(name: string, container: FakeContainer, endpoint: object): void {
+    this.get(name);
+    container.networks.set(name, endpoint);
   }
 }

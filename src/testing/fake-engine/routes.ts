@@ -51,6 +51,7 @@ const ROUTES: readonly Route[] = [
   ['POST', /^\/containers\/([^/]+)\/update$/, onContainer(update)],
   ['POST', /^\/containers\/([^/]+)\/pause$/, done((c, w) => w.containers.freeze(c, true))],
   ['POST', /^\/containers\/([^/]+)\/unpause$/, done((c, w) => w.containers.freeze(c, false))],
+  ['POST', /^\/networks\/([^/]+)\/connect$/, connect],
   ['GET', /^\/networks\/([^/]+)$/, ({ networks }, name) => ({ status: 200, body: networks.get(name) })],
   ['DELETE', /^\/containers\/([^/]+)$/, done((c, w, r) => w.containers.remove(c, isTrue(r.query.get('force'))))],
 ];
@@ -62,6 +63,12 @@ export function answer(world: World, request: FakeRequest): FakeAnswer {
     if (match !== null) return handler(world, match[1] ?? '', request);
   }
   throw new EngineProblem(404, 'page not found');
+}
+
+function connect({ containers, networks }: World, name: string, { body }: FakeRequest): FakeAnswer {
+  const { Container, EndpointConfig } = body as { readonly Container: string; readonly EndpointConfig: object };
+  networks.connect(name, containers.get(Container), EndpointConfig);
+  return { status: 200 };
 }
 
 function pull(images: EngineImages, query: URLSearchParams): FakeAnswer {
