@@ -1,4 +1,5 @@
 import type { ExclusiveResource } from 'handover';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { overlap } from '../../src/driver/resources.js';
 
@@ -25,5 +26,40 @@ describe('overlap', () => {
         .map((resource) => resource.key)
         .sort(),
     ).toEqual([...clash].sort());
+  });
+
+  it.each([
+    { one: undefined, other: undefined, clash: true },
+    { one: undefined, other: '127.0.0.1', clash: true },
+    { one: '', other: '::1', clash: true },
+    { one: '0.0.0.0', other: undefined, clash: true },
+    { one: '0.0.0.0', other: '10.0.0.1', clash: true },
+    { one: '::', other: '::1', clash: true },
+    { one: '10.0.0.1', other: '10.0.0.1', clash: true },
+    { one: '10.0.0.1', other: '10.0.0.2', clash: false },
+    { one: '0.0.0.0', other: '::1', clash: false },
+    { one: '::', other: '10.0.0.1', clash: false },
+    { one: '0.0.0.0', other: '::', clash: false },
+  ])('DP-7 one port on $one and on $other: clash=$clash', ({ one, other, clash }) => {
+    const at = (address: string | undefined): ExclusiveResource => ({ ...port('80/tcp'), address });
+    expect(overlap([at(one)], [at(other)])).toHaveLength(clash ? 1 : 0);
+    expect(overlap([at(other)], [at(one)])).toHaveLength(clash ? 1 : 0);
+  });
+
+  it('DP-7 nobody clashes with one who does not clash back, and each with itself', () => {
+    const resource = fc.record({
+      kind: fc.constantFrom('port' as const, 'name' as const),
+      key: fc.constantFrom('80/tcp', '80/udp'),
+      address: fc.constantFrom(undefined, '', '0.0.0.0', '127.0.0.1', '::', '::1'),
+      scope: fc.constant('host' as const),
+      needed: fc.constant('start' as const),
+    });
+    const some = fc.array(resource, { maxLength: 4 });
+    fc.assert(
+      fc.property(some, some, (a, b) => {
+        expect(overlap(a, b).length > 0).toBe(overlap(b, a).length > 0);
+        expect(overlap(a, a)).toEqual(a);
+      }),
+    );
   });
 });

@@ -1,0 +1,324 @@
+import fc from 'fast-check';
+import type { ExclusiveResource } from 'handover';
+import type { DockerSpec } from 'handover/docker';
+import { describe, expect, it } from 'vitest';
+import { createBody } from '../../src/docker/driver-body.js';
+import { specSchema } from '../../src/docker/spec-schema.js';
+import { bytesOf } from '../../src/docker/spec-fields.js';
+import { bench, failure } from './driver-bench.js';
+import { type Names, SPEC_CASES } from './spec-cases.js';
+
+const NAMES: Names = { networks: ['front', 'back'], volume: 'data' };
+const of = <T>(given: T | ((names: Names) => T)): T =>
+  typeof given === 'function' ? (given as (names: Names) => T)(NAMES) : given;
+
+describe('the fields of a spec', () => {
+  it.each(SPEC_CASES)('DP-1 $field becomes what the engine says of the container', async ({ spec, says }) => {
+    const b = await bench();
+    for (const name of NAMES.networks) b.engine.network(name);
+    const parsed = b.driver.parse({ image: 'app:v1', ...of(spec) });
+    expect(b.driver.parse(JSON.parse(JSON.stringify(parsed)))).toEqual(parsed);
+    const { containerId } = await b.driver.prestart(b.ask('a', of(spec)));
+    expect(await b.docker.getContainer(containerId).inspect()).toMatchObject(of(says));
+  });
+
+  it('every field has a case', () => {
+    const tested = SPEC_CASES.map(({ field }) => field.split('.')[0]);
+    // These have tests of their own.
+    const all = new Set([...tested, 'image', 'name', 'pull']);
+    expect([...all].sort()).toEqual(Object.keys(specSchema.entries).sort());
+  });
+
+  it('an entrypoint of nothing takes that of the image away', async () => {
+    const b = await bench();
+    await b.driver.prestart(b.ask('a', { entrypoint: [], command: ['/bin/app'] }));
+    expect(b.engine.containers[0]?.body).toMatchObject({ Entrypoint: [''], Cmd: ['/bin/app'] });
+  });
+
+  it('what is not given is not sent', async () => {
+    const b = await bench();
+    await b.driver.prestart(b.ask('a', { capabilities: {}, resources: {} }));
+    const { Labels: _, Image: __, ...body } = b.engine.containers[0]?.body ?? {};
+    expect(body).toEqual({ ExposedPorts: {}, HostConfig: { RestartPolicy: { Name: 'no' }, PortBindings: {} } });
+  });
+});
+
+const device = { host: '/dev/null' };
+it.each([
+  [{ entrypoint: 'run' }, 'entrypoint'],
+  [{ entrypoint: ['a\0'] }, 'entrypoint.0'],
+  [{ labels: { 'handover.alloc': 'x' } }, 'labels.handover.alloc'],
+  [{ labels: { a: 1 } }, 'labels.a'],
+  [{ labels: { '': 'a' } }, 'labels.""'],
+  [{ user: '' }, 'user'],
+  [{ workingDir: 'srv' }, 'workingDir'],
+  [{ hostname: '' }, 'hostname'],
+  [{ stopSignal: 'SIGNOPE' }, 'stopSignal'],
+  [{ stopSignal: 15 }, 'stopSignal'],
+  [{ init: 'yes' }, 'init'],
+  [{ readOnly: 1 }, 'readOnly'],
+  [{ tmpfs: { tmp: '' } }, 'tmpfs.tmp'],
+  [{ tmpfs: { '/tmp': 5 } }, 'tmpfs./tmp'],
+  [{ mounts: { '/a': '/b' } }, 'mounts'],
+  [{ mounts: [{ type: 'tmpfs', source: '/a', target: '/a' }] }, 'mounts.0.type'],
+  [{ mounts: [{ type: 'bind', source: 'a', target: '/a' }] }, 'mounts.0'],
+  [{ mounts: [{ type: 'volume', source: '/a', target: '/a' }] }, 'mounts.0'],
+  [{ mounts: [{ type: 'volume', source: 'a', target: 'a' }] }, 'mounts.0.target'],
+  [{ mounts: [{ type: 'volume', source: 'a', target: '/a', readOnly: 'no' }] }, 'mounts.0.readOnly'],
+  [{ mounts: [{ type: 'volume', source: 'a', target: '/a', ro: true }] }, 'mounts.0.ro'],
+  [{ devices: [{ host: 'null' }] }, 'devices.0.host'],
+  [{ devices: [{ ...device, container: 'nil' }] }, 'devices.0.container'],
+  [{ devices: [{ ...device, permissions: '' }] }, 'devices.0.permissions'],
+  [{ devices: [{ ...device, permissions: 'rx' }] }, 'devices.0.permissions'],
+  [{ devices: [{ ...device, permissions: 'rr' }] }, 'devices.0.permissions'],
+  [{ capabilities: { add: 'ALL' } }, 'capabilities.add'],
+  [{ capabilities: { add: [''] } }, 'capabilities.add.0'],
+  [{ capabilities: ['ALL'] }, 'capabilities'],
+  [{ resources: { memory: '1.5g' } }, 'resources.memory'],
+  [{ resources: { memory: '64mb' } }, 'resources.memory'],
+  [{ resources: { memory: '64' } }, 'resources.memory'],
+  [{ resources: { memory: 0 } }, 'resources.memory'],
+  [{ resources: { memory: '9007199254740992g' } }, 'resources.memory'],
+  [{ resources: { memorySwap: null } }, 'resources.memorySwap'],
+  [{ resources: { cpus: 0 } }, 'resources.cpus'],
+  [{ resources: { cpus: Infinity } }, 'resources.cpus'],
+  [{ resources: { cpus: '1' } }, 'resources.cpus'],
+  [{ resources: { pids: 0 } }, 'resources.pids'],
+  [{ resources: { pids: 1.5 } }, 'resources.pids'],
+  [{ resources: { ulimits: { nofile: '10' } } }, 'resources.ulimits.nofile'],
+  [{ resources: { ulimits: { nofile: -2 } } }, 'resources.ulimits.nofile'],
+  [{ resources: { ulimits: { nofile: { soft: 1 } } } }, 'resources.ulimits.nofile.hard'],
+  [{ healthcheck: 'off' }, 'healthcheck'],
+  [{ healthcheck: {} }, 'healthcheck.test'],
+  [{ healthcheck: { test: '' } }, 'healthcheck.test'],
+  [{ healthcheck: { test: [] } }, 'healthcheck.test'],
+  [{ healthcheck: { test: 'x', interval: '10' } }, 'healthcheck.interval'],
+  [{ healthcheck: { test: 'x', timeout: 0 } }, 'healthcheck.timeout'],
+  [{ healthcheck: { test: 'x', startPeriod: -1 } }, 'healthcheck.startPeriod'],
+  [{ healthcheck: { test: 'x', retries: 0 } }, 'healthcheck.retries'],
+  [{ log: 'none' }, 'log'],
+  [{ log: { driver: '' } }, 'log.driver'],
+  [{ log: { driver: 'json-file', options: { 'max-file': 3 } } }, 'log.options.max-file'],
+  [{ extraHosts: { db: 'db.example' } }, 'extraHosts.db'],
+  [{ extraHosts: { db: 5 } }, 'extraHosts.db'],
+  [{ ports: { a: { container: 80, protocol: 'icmp' } } }, 'ports.a.protocol'],
+  [{ ports: { a: { container: 80, address: 'localhost' } } }, 'ports.a.address'],
+  [{ ports: { a: { container: 80, address: 'fe80::1%eth0' } } }, 'ports.a.address'],
+  [{ ports: { a: { container: 80, protocol: 'udp' }, b: { container: 80, protocol: 'udp' } } }, 'ports'],
+  [{ networks: 'bridge' }, 'networks'],
+  [{ networks: {} }, 'networks'],
+  [{ networks: ['a'] }, 'networks'],
+  [{ networks: null }, 'networks'],
+  [{ networks: { host: {} } }, 'networks.host'],
+  [{ networks: { 'container:a': {} } }, 'networks.container:a'],
+  [{ networks: { a: { address: '10.0.0' } } }, 'networks.a.address'],
+  [{ networks: { a: { aliases: [''] } } }, 'networks.a.aliases.0'],
+  [{ networks: { bridge: { aliases: ['db'] } } }, 'networks'],
+  [{ networks: { default: { address: '10.0.0.1' } } }, 'networks'],
+  [{ networks: 'none', ports: { a: { container: 80 } } }, 'networks'],
+  [{ networks: 'host', ports: { a: { container: 80, host: 81 } } }, 'ports.a.host'],
+  [{ networks: 'host', ports: { a: { container: 80, address: '127.0.0.1' } } }, 'ports.a.address'],
+  [
+    { networks: 'host', create: { HostConfig: { PortBindings: { '80/tcp': [{}] } } } },
+    'create.HostConfig.PortBindings',
+  ],
+])('G-2 %j is refused by the path %s', async (spec, path) => {
+  const { driver } = await bench();
+  expect(() => driver.parse({ image: 'a', ...spec })).toThrow(
+    expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path } }),
+  );
+});
+
+it.each([
+  [{ entrypoint: [] }, { Entrypoint: ['x'] }, 'create.Entrypoint', 'entrypoint'],
+  [{ labels: {} }, { Labels: {} }, 'create.Labels', 'labels'],
+  [{ user: 'a' }, { User: 'b' }, 'create.User', 'user'],
+  [{ workingDir: '/' }, { WorkingDir: '/' }, 'create.WorkingDir', 'workingDir'],
+  [{ hostname: 'a' }, { Hostname: 'a' }, 'create.Hostname', 'hostname'],
+  [{ stopSignal: 'INT' }, { StopSignal: 'INT' }, 'create.StopSignal', 'stopSignal'],
+  [{ healthcheck: 'none' }, { Healthcheck: {} }, 'create.Healthcheck', 'healthcheck'],
+  [{ init: false }, { HostConfig: { Init: true } }, 'create.HostConfig.Init', 'init'],
+  [{ tmpfs: {} }, { HostConfig: { Tmpfs: {} } }, 'create.HostConfig.Tmpfs', 'tmpfs'],
+  [{ mounts: [] }, { HostConfig: { Mounts: [] } }, 'create.HostConfig.Mounts', 'mounts'],
+  [{ resources: { memory: 1 } }, { HostConfig: { Memory: 1 } }, 'create.HostConfig.Memory', 'resources.memory'],
+  [{ capabilities: { add: [] } }, { HostConfig: { CapAdd: [] } }, 'create.HostConfig.CapAdd', 'capabilities.add'],
+  [{ networks: { a: {} } }, { HostConfig: { NetworkMode: 'b' } }, 'create.HostConfig.NetworkMode', 'networks'],
+  [
+    { networks: { a: {} } },
+    { NetworkingConfig: { EndpointsConfig: {} } },
+    'create.NetworkingConfig.EndpointsConfig',
+    'networks',
+  ],
+  [
+    { ports: { a: { container: 80, address: '::1' } } },
+    { HostConfig: { PortBindings: { '80/tcp': [] } } },
+    'create.HostConfig.PortBindings.80/tcp',
+    'ports.a',
+  ],
+])('G-2 %j beside create %j says a thing twice', async (spec, create, path, field) => {
+  const { driver } = await bench();
+  const parse = () => driver.parse({ image: 'a', ...spec, create });
+  expect(parse).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path } }));
+  expect(parse).toThrow(`\`${field}\``);
+});
+
+it('raw options beside fields that say nothing of them are taken', async () => {
+  const { driver } = await bench();
+  const spec = {
+    image: 'a',
+    resources: { memory: 1 },
+    create: { User: null, HostConfig: { Memory: null, NanoCpus: 1 } },
+  };
+  expect(driver.parse(spec)).toEqual(spec);
+});
+
+describe('several networks', () => {
+  const networks = { front: { aliases: ['a'] }, back: {}, far: { address: 'fd00::7' } };
+
+  it('the first comes with the create, the others one by one after it', async () => {
+    const b = await bench();
+    for (const name of Object.keys(networks)) b.engine.network(name);
+    await b.driver.prestart(b.ask('a', { networks }));
+    const [container] = b.engine.containers;
+    expect(container?.body).toMatchObject({
+      NetworkingConfig: { EndpointsConfig: { front: { Aliases: ['a'] } } },
+    });
+    expect([...(container?.networks ?? [])]).toEqual([
+      ['back', { Aliases: [] }],
+      ['far', { Aliases: [], IPAMConfig: { IPv6Address: 'fd00::7' } }],
+    ]);
+  });
+
+  it('DP-2 a leftover of a crash in between is put into those that it lacks', async () => {
+    const b = await bench();
+    for (const name of Object.keys(networks)) b.engine.network(name);
+    await b.driver.prestart(b.ask('a', { networks }));
+    b.engine.containers[0]?.networks.clear();
+    await b.again().prestart(b.ask('a', { networks }));
+    expect([...(b.engine.containers[0]?.networks.keys() ?? [])]).toEqual(['back', 'far']);
+  });
+
+  it('DP-1 one that is not there is told before anything is made', async () => {
+    const b = await bench();
+    b.engine.network('front');
+    const error = await failure(b.driver.prestart(b.ask('a', { networks })));
+    expect(error).toMatchObject({ code: 'ERR_DRIVER', details: { network: 'back' } });
+    expect([b.engine.containers, b.leases.held]).toEqual([[], new Set()]);
+  });
+
+  it('DP-3 a connection that the engine refuses leaves nothing, and its words are told', async () => {
+    const b = await bench();
+    for (const name of Object.keys(networks)) b.engine.network(name);
+    b.engine.fault({ path: /far\/connect/ }, { status: 400, message: 'user specified IP address is not supported' });
+    const error = await failure(b.driver.prestart(b.ask('a', { networks })));
+    expect(error).toMatchObject({
+      code: 'ERR_DRIVER',
+      message: expect.stringContaining('user specified IP address') as unknown,
+    });
+    expect([b.engine.containers, b.leases.held]).toEqual([[], new Set()]);
+  });
+});
+
+describe('what only one container can have', () => {
+  it('DP-7 ports with address and protocol, the name, addresses, and what is declared exclusive', async () => {
+    const { driver } = await bench();
+    const held = { scope: 'host', needed: 'start' };
+    const spec: DockerSpec = {
+      image: 'a',
+      name: 'web',
+      ports: {
+        a: { container: 80, host: 8080, address: '127.0.0.1' },
+        b: { container: 53, host: 53, protocol: 'udp' },
+        c: { container: 90 },
+      },
+      networks: { back: { address: '10.0.0.9' }, front: {} },
+      mounts: [
+        { type: 'volume', source: 'data', target: '/d', exclusive: true },
+        { type: 'bind', source: '/srv//x/', target: '/x', exclusive: true },
+        { type: 'bind', source: '/', target: '/y', exclusive: true },
+        { type: 'volume', source: 'shared', target: '/s', exclusive: false },
+        { type: 'volume', source: 'free', target: '/f' },
+      ],
+      devices: [{ host: '/dev/ttyS0', exclusive: true }, { host: '/dev/null' }],
+    };
+    expect(driver.exclusive(driver.parse(spec))).toEqual([
+      { kind: 'port', key: '8080/tcp', address: '127.0.0.1', ...held },
+      { kind: 'port', key: '53/udp', ...held },
+      { kind: 'name', key: 'web', ...held },
+      { kind: 'address', key: 'back/10.0.0.9', ...held },
+      { kind: 'mount', key: 'data', ...held },
+      { kind: 'mount', key: '/srv/x', ...held },
+      { kind: 'mount', key: '/', ...held },
+      { kind: 'device', key: '/dev/ttyS0', ...held },
+    ]);
+  });
+
+  it('DP-7 in the network of the host each port is the host’s own, published by nobody, and reached there', async () => {
+    const b = await bench();
+    const spec = {
+      networks: 'host',
+      ports: { http: { container: 8080 }, dns: { container: 53, host: 53, protocol: 'udp' } },
+    } as const;
+    const keys = b.driver
+      .exclusive(b.driver.parse({ image: 'app:v1', ...spec }))
+      .map(({ key }: ExclusiveResource) => key);
+    expect(keys).toEqual(['8080/tcp', '53/udp']);
+    const handle = await b.driver.start(await b.driver.prestart(b.ask('a', spec)), {});
+    expect(b.engine.containers[0]?.body).toMatchObject({ ExposedPorts: {}, HostConfig: { PortBindings: {} } });
+    expect(handle.endpoints).toEqual({
+      http: { address: '127.0.0.1', port: 8080 },
+      dns: { address: '127.0.0.1', port: 53 },
+    });
+    const recovered = await b.again().recover(handle.state, { owner: 'a/web' });
+    expect(recovered?.endpoints).toEqual(handle.endpoints);
+  });
+
+  it('endpoints tell the address that a port is published on, and which protocol was meant', async () => {
+    const b = await bench();
+    const ports = {
+      tcp: { container: 53, host: 5353, address: '127.0.0.9' },
+      udp: { container: 53, host: 5454, protocol: 'udp' },
+    } as const;
+    const handle = await b.driver.start(await b.driver.prestart(b.ask('a', { ports })), {});
+    expect(handle.endpoints).toEqual({
+      tcp: { address: '127.0.0.9', port: 5353 },
+      udp: { address: '127.0.0.1', port: 5454 },
+    });
+  });
+});
+
+it.each([
+  [1, 1],
+  ['7b', 7],
+  ['2k', 2048],
+  ['64m', 67_108_864],
+  ['1g', 1_073_741_824],
+  ['01k', undefined],
+  ['1K', undefined],
+  [-1, undefined],
+  [1.5, undefined],
+  [NaN, undefined],
+])('a size of %s is %s bytes', (size, bytes) => {
+  expect(bytesOf(size)).toBe(bytes);
+});
+
+it('nothing of the raw options is lost, whatever the fields say', () => {
+  const raw = fc.dictionary(
+    fc.string({ minLength: 1 }).filter((key) => key !== '__proto__'),
+    fc.jsonValue().filter((value) => value !== null),
+  );
+  const spec = fc.constantFrom(...SPEC_CASES.map(({ spec: part }) => of(part)));
+  fc.assert(
+    fc.property(spec, raw, (part, create) => {
+      const body = createBody({ image: 'a', ...part, create: { HostConfig: { Sysctls: create } } }, 'sha256:1', {
+        l: '1',
+      });
+      expect(body).toMatchObject({
+        Image: 'sha256:1',
+        Labels: { l: '1' },
+        HostConfig: { RestartPolicy: { Name: 'no' } },
+      });
+      expect((body as { HostConfig: { Sysctls: unknown } }).HostConfig.Sysctls).toEqual(create);
+    }),
+  );
+});
