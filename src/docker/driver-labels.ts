@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { PrestartContext } from '../driver/driver.js';
+import { invalidOption } from '../errors.js';
 import { portsOf } from './published.js';
 import type { DockerSpec } from './spec.js';
 
@@ -12,6 +13,8 @@ export const LABELS = {
   image: 'handover.image',
   /** JSON: name of a port → `80/tcp` of the container, so that a recovered handle knows its endpoints without the spec. */
   ports: 'handover.ports',
+  /** JSON: the names of those that the context of the prestart gave, to tell them from those of image and spec. */
+  given: 'handover.labels',
 } as const;
 
 /** Labels as the engine gives them. */
@@ -24,15 +27,23 @@ export interface Owned {
   readonly specHash: string;
   readonly reference: string;
   readonly ports: Readonly<Record<string, string>>;
+  /** Those of the context. */
+  readonly labels: Labels;
 }
 
+/** @throws HandoverError `ERR_INVALID_OPTION` for a label of the context that is one of the driver's own */
 export function labelsFor(ctx: PrestartContext<unknown>, spec: DockerSpec): Labels {
+  const { labels = {} } = ctx;
+  const own = Object.values(LABELS).find((label) => label in labels);
+  if (own !== undefined) throw invalidOption(`labels.${own}`, 'is a label of the driver’s own; give it another name');
   return {
+    ...labels,
     [LABELS.alloc]: ctx.allocId,
     [LABELS.task]: ctx.task,
     [LABELS.hash]: ctx.specHash,
     [LABELS.image]: spec.image,
     [LABELS.ports]: JSON.stringify(portsOf(spec)),
+    [LABELS.given]: JSON.stringify(Object.keys(labels)),
   };
 }
 
@@ -45,7 +56,8 @@ export function ownedBy(labels: Labels): Owned | undefined {
     task: labels[LABELS.task] ?? '',
     specHash: labels[LABELS.hash] ?? '',
     reference: labels[LABELS.image] ?? '',
-    ports: readPorts(labels[LABELS.ports]),
+    ports: textOnly(read(labels[LABELS.ports])),
+    labels: pick(labels, read(labels[LABELS.given])),
   };
 }
 
@@ -61,13 +73,20 @@ export function uniqueName(who: Pick<Owned, 'allocId' | 'task' | 'specHash'>): s
   return `${readable || 'task'}-${hash.slice(0, 8)}`;
 }
 
-/** Somebody may have written the label by hand: what is not a map of text counts as no ports. */
-function readPorts(json = '{}'): Readonly<Record<string, string>> {
+/** Somebody may have written the label by hand: what is no JSON counts as nothing. */
+function read(json = ''): unknown {
   try {
-    const ports: unknown = JSON.parse(json);
-    if (typeof ports !== 'object' || ports === null) return {};
-    return Object.fromEntries(Object.entries(ports).filter(([, port]) => typeof port === 'string'));
+    return JSON.parse(json);
   } catch {
-    return {};
+    return undefined;
   }
+}
+
+function textOnly(of: unknown): Readonly<Record<string, string>> {
+  const entries = typeof of === 'object' && of !== null ? Object.entries(of) : [];
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+}
+
+function pick(labels: Labels, names: unknown): Labels {
+  return Object.fromEntries(Object.entries(labels).filter(([name]) => Array.isArray(names) && names.includes(name)));
 }

@@ -1,13 +1,14 @@
 import type { Call } from '../call.js';
 import type { PrestartContext } from '../driver/driver.js';
 import type { UndoStack } from '../driver/undo-stack.js';
-import type { HandoverError } from '../errors.js';
+import { HandoverError } from '../errors.js';
 import type { ImageCoordinator } from '../image/coordinator.js';
-import type { ImageLease } from '../image/types.js';
+import type { ImageLease, Progress } from '../image/types.js';
 import { createBody } from './driver-body.js';
 import type { ListedContainer } from './container-info.js';
 import type { Containers } from './driver-containers.js';
-import { LABELS, labelsFor, ownedBy, uniqueName } from './driver-labels.js';
+import type { DockerState } from './driver-handle.js';
+import { type Labels, LABELS, labelsFor, ownedBy, uniqueName } from './driver-labels.js';
 import { nameTaken } from './driver-name.js';
 import { isEngineFault } from './engine-fault.js';
 import type { LateCreates } from './late-creates.js';
@@ -27,7 +28,7 @@ export interface Made {
   readonly ranAt: number | undefined;
 }
 
-type Ask = PrestartContext<unknown> & { readonly spec: DockerSpec };
+type Ask = PrestartContext<unknown> & { readonly spec: DockerSpec; readonly content: DockerState | undefined };
 
 const ADOPTABLE = ['created', 'exited'];
 const RUNNING = ['running', 'paused', 'restarting'];
@@ -36,6 +37,7 @@ const NO_SUCH_IMAGE = /no such image/i;
 /** The slow work of one prestart (DP-1): leftovers, image, container. What it takes it puts on `undo`. */
 export class DockerPrestart {
   readonly #name: string;
+  readonly #labels: Labels;
   /** A create is out of which nobody knows whether it landed, or will. */
   #unsure = false;
 
@@ -47,6 +49,7 @@ export class DockerPrestart {
     private readonly undo: UndoStack,
   ) {
     this.#name = uniqueName(ctx);
+    this.#labels = labelsFor(ctx, ctx.spec);
   }
 
   async run(): Promise<Made> {
@@ -87,15 +90,25 @@ export class DockerPrestart {
   }
 
   async #make(): Promise<Made> {
-    const { spec, owner, signal } = this.ctx;
-    const lease = await this.images.acquire(spec.image, {
-      owner,
-      policy: spec.pull,
-      signal,
-      onProgress: (progress) => this.ctx.report(progress),
-    });
-    this.undo.use(lease);
+    const lease = this.undo.use(await this.#lease());
     return { containerId: await this.#create(lease), lease, ranAt: undefined };
+  }
+
+  /** A restart and a way back get the content they had, and no other; they ask no registry (DP-2). */
+  async #lease(): Promise<ImageLease<DockerImage>> {
+    const { spec, owner, signal, content } = this.ctx;
+    if (content === undefined) {
+      const onProgress = (progress: Progress): void => this.ctx.report(progress);
+      return this.images.acquire(spec.image, { owner, policy: spec.pull, signal, onProgress });
+    }
+    const { reference, imageId } = content;
+    const lease = await this.images.adopt({ owner, reference, imageId }, { signal });
+    if (lease !== undefined) return lease;
+    throw new HandoverError(
+      'ERR_IMAGE_ABSENT',
+      `${reference} was ${imageId}, which ${owner} is to have again and which is not there any more; prepare without \`content\` to have what the reference means now`,
+      { details: { reference } },
+    );
   }
 
   /**
@@ -105,7 +118,7 @@ export class DockerPrestart {
   async #create(lease: ImageLease): Promise<string> {
     let created: string | undefined;
     this.undo.defer(() => (created === undefined ? this.#settle() : this.containers.remove(created, false, {})));
-    const body = createBody(this.ctx.spec, lease.runnable, labelsFor(this.ctx, this.ctx.spec));
+    const body = createBody(this.ctx.spec, lease.runnable, this.#labels);
     for (const tried = new Set<Remedy>(); ;) {
       this.ctx.signal?.throwIfAborted();
       try {
@@ -154,8 +167,10 @@ export class DockerPrestart {
     return this.containers.list([`${LABELS.alloc}=${allocId}`, `${LABELS.task}=${task}`], call);
   }
 
-  #isSame({ status, labels }: ListedContainer): boolean {
-    return ADOPTABLE.includes(status) && labels[LABELS.hash] === this.ctx.specHash;
+  #isSame({ status, labels, imageId }: ListedContainer): boolean {
+    const { content, specHash } = this.ctx;
+    const fits = content === undefined || content.imageId === imageId;
+    return fits && ADOPTABLE.includes(status) && labels[LABELS.hash] === specHash;
   }
 
   #runsAlready(containerId: string): HandoverError {

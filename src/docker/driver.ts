@@ -106,7 +106,8 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
   }
 
   /**
-   * Leases the image and creates the container.
+   * Leases the image and creates the container. With the state of a handle as `content` it is made from that very image,
+   * and no registry is asked.
    *
    * @throws HandoverError `ERR_PULL_FAILED`, `ERR_IMAGE_ABSENT`, `ERR_INVALID_REFERENCE` from the image; `ERR_NAME_TAKEN`
    *   when a stranger holds the fixed name; `ERR_DRIVER` when a network is not there, a foreign container publishes a
@@ -115,8 +116,9 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
   async prestart(ctx: PrestartContext<DockerSpec>): Promise<DockerPrepared> {
     ctx.signal?.throwIfAborted();
     const spec = parseSpec(ctx.spec);
+    const content = ctx.content === undefined ? undefined : parseOptions(stateSchema, ctx.content, 'content');
     return this.#undos.guard(ctx, async (undo) => {
-      const work = new DockerPrestart(this.#containers, this.#late, this.#images, { ...ctx, spec }, undo);
+      const work = new DockerPrestart(this.#containers, this.#late, this.#images, { ...ctx, spec, content }, undo);
       const { lease, containerId, ranAt } = await work.run();
       const { allocId, task, owner, specHash } = ctx;
       return new PreparedContainer(this.#containers, (o) => this.#handle(o), {
@@ -173,9 +175,9 @@ export class DockerDriver implements TaskDriver<DockerSpec, DockerState, DockerP
     return found.flatMap(({ id, imageId, status, labels }) => {
       const owned = ownedBy(labels);
       if (owned === undefined) return [];
-      const { allocId, task, specHash, reference } = owned;
+      const { allocId, task, specHash, reference, labels: given } = owned;
       const state = { containerId: id, imageId, reference };
-      return [{ allocId, task, specHash, state, started: status !== 'created' }];
+      return [{ allocId, task, specHash, state, started: status !== 'created', labels: given }];
     });
   }
 

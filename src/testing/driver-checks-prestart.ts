@@ -43,7 +43,7 @@ const SPEC_CHECKS: readonly Check<DriverBench>[] = [
     async (bench) => {
       const prepared = await bench.prestart('v1');
       assert.deepEqual([prepared.owner, prepared.specHash], [bench.owner, 'hash-of-v1']);
-      const listed = (await bench.listed()).map(({ state: _, ...facts }) => facts);
+      const listed = (await bench.listed()).map(({ state: _, labels: __, ...facts }) => facts);
       assert.deepEqual(listed, [{ allocId: bench.alloc, task: 'main', specHash: 'hash-of-v1', started: false }]);
     },
   ],

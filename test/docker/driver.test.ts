@@ -54,7 +54,7 @@ describe('the engine calls of a task that goes well', () => {
 
   it('DP-6 the container is made from the leased content, and says what it was made for', async () => {
     const b = await bench();
-    const labels = { team: 'blue', 'handover.alloc': 'forged' };
+    const labels = { team: 'blue' };
     const spec = {
       command: ['serve', '--fast'],
       env: { TOKEN: 'a=b' },
@@ -78,6 +78,7 @@ describe('the engine calls of a task that goes well', () => {
         'handover.hash': 'hash-1',
         'handover.image': 'app:v1',
         'handover.ports': '{"http":"8080/tcp","admin":"9000/tcp"}',
+        'handover.labels': '[]',
       },
     });
   });
@@ -86,7 +87,7 @@ describe('the engine calls of a task that goes well', () => {
     const b = await bench();
     const create = {
       Hostname: 'h',
-      Labels: { mine: '1', 'handover.hash': 'forged' },
+      Labels: { mine: '1' },
       HostConfig: { Binds: ['data:/data'], Memory: 1_000 },
     };
     await b.driver.prestart(b.ask('a', { ports: { http: { container: 80 } }, create }));

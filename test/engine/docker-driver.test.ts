@@ -65,6 +65,28 @@ engineSuite('DockerDriver on a real engine', (real) => {
 
   suite(real, () => image);
 
+  it('DP-2 DP-8 labels come back, and content is what that task had, though its tag has moved on', async () => {
+    const own = uniqueName('content');
+    await real.pushImage({ name: own, tag: 'v1', version: 'old' });
+    const reference = `127.0.0.1:${real.registry.port}/${own}:v1`;
+    const { driver } = driverOn(real.docker);
+    const labels = { 'handover.stop': '{}', shift: 'night' };
+    const first = await driver.prestart({ ...ask({ image: reference }), labels });
+    const listed = (await driver.list({})).filter(({ state }) => state.containerId === first.containerId);
+    expect(listed).toMatchObject([{ started: false, labels }]);
+    const { containerId, imageId } = first;
+    await first.discard();
+    await real.pushImage({ name: own, tag: 'v1', version: 'new' });
+    const moved = await driver.prestart(ask({ image: reference, pull: 'always' }));
+    expect(moved.imageId).not.toBe(imageId);
+    await moved.discard();
+    const content = { containerId, imageId, reference };
+    const again = await driver.prestart({ ...ask({ image: reference, pull: 'always' }), content });
+    expect((await real.docker.getContainer(again.containerId).inspect()).Image).toBe(imageId);
+    await again.discard();
+    for (const id of [imageId, moved.imageId]) await real.docker.getImage(id).remove({ force: true });
+  });
+
   it('DP-1 DP-6 DP-8 a whole life: pulled, created pinned, started, answering, stopped, nothing left', async () => {
     const own = uniqueName('life');
     const { digest } = await real.pushImage({ name: own, tag: 'v1' });
