@@ -20,8 +20,6 @@ export interface ContainerInfo {
   readonly restartPolicy: RestartPolicy;
   /** Whether its ports are the host's own. */
   readonly hostNetwork: boolean;
-  /** The networks that it is in. */
-  readonly networks: readonly string[];
   /** `8080/tcp` → where it is published. */
   readonly ports: Readonly<Record<string, readonly PortBinding[] | null>>;
 }
@@ -72,10 +70,7 @@ export interface InspectBody {
   };
   readonly Config: { readonly Labels?: Labels | null; readonly StopSignal?: string };
   readonly HostConfig: { readonly RestartPolicy?: RestartPolicy; readonly NetworkMode?: string };
-  readonly NetworkSettings?: {
-    readonly Ports?: ContainerInfo['ports'] | null;
-    readonly Networks?: Readonly<Record<string, unknown>> | null;
-  };
+  readonly NetworkSettings?: { readonly Ports?: ContainerInfo['ports'] | null };
 }
 
 export function infoOf({ Id, Name, Image, State, Config, HostConfig, NetworkSettings }: InspectBody): ContainerInfo {
@@ -94,7 +89,6 @@ export function infoOf({ Id, Name, Image, State, Config, HostConfig, NetworkSett
     stopSignal: Config.StopSignal,
     restartPolicy: HostConfig.RestartPolicy ?? { Name: 'no' },
     hostNetwork: HostConfig.NetworkMode === 'host',
-    networks: Object.keys(NetworkSettings?.Networks ?? {}),
     ports: NetworkSettings?.Ports ?? {},
   };
 }

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import * as v from 'valibot';
-import { record, strictObject } from '../options.js';
+import { record, strictObject, text } from '../options.js';
 
 /** Where a port of a container is asked to be published. */
 export interface PortBinding {
@@ -34,13 +34,18 @@ export function hostPorts(text: string): { readonly first: number; readonly last
   return taken ? { first, last } : undefined;
 }
 
+/** Engines take what is no address for none at all; a zone makes it none. */
+export function isAddress(text: string): boolean {
+  return isIP(text) > 0 && !text.includes('%');
+}
+
 /**
  * The keys of `POST /containers/create` up to API 1.52. Engines ignore a key that they do not know, and read one that
  * is written in other case (`hostconfig`, `image`) as if it were theirs: neither may pass here.
  */
 const KEYS = [
   ...['ArgsEscaped', 'AttachStderr', 'AttachStdin', 'AttachStdout', 'Cmd', 'Domainname', 'Entrypoint', 'Env'],
-  ...['ExposedPorts', 'Healthcheck', 'Hostname', 'Labels', 'MacAddress', 'NetworkDisabled', 'OnBuild', 'OpenStdin'],
+  ...['ExposedPorts', 'Healthcheck', 'Hostname', 'MacAddress', 'NetworkDisabled', 'OnBuild', 'OpenStdin'],
   ...['Shell', 'StdinOnce', 'StopSignal', 'StopTimeout', 'Tty', 'User', 'Volumes', 'WorkingDir'],
 ];
 const HOST_KEYS = [
@@ -67,10 +72,9 @@ const published = v.pipe(
   v.string(),
   v.regex(/^[1-9]\d{0,4}\/(tcp|udp|sctp)$/, 'must be a port with its protocol, such as 80/tcp'),
 );
-/** Engines take what is no address for none at all, and publish on every one; a zone makes it none. */
 const hostIp = v.pipe(
   v.string('must be text'),
-  v.check((ip) => ip === '' || (isIP(ip) > 0 && !ip.includes('%')), 'must be an IP address, or empty for all of them'),
+  v.check((ip) => ip === '' || isAddress(ip), 'must be an IP address, or empty for all of them'),
 );
 const hostPort = v.pipe(
   v.string('must be text'),
@@ -78,6 +82,12 @@ const hostPort = v.pipe(
 );
 const binding = strictObject({ HostIp: v.nullish(hostIp), HostPort: v.nullish(hostPort) });
 const bindings = v.array(binding, 'must be an array of { HostIp, HostPort }');
+
+/** Names of labels that are not the driver's. */
+export const ownLabel = v.pipe(
+  text,
+  v.check((key) => !key.startsWith('handover.'), 'must not begin with handover., where the driver’s own labels do'),
+);
 
 const restartPolicy = strictObject({
   Name: v.nullish(
@@ -98,6 +108,7 @@ const hostConfig = strictObject({
 export const createOptions = strictObject({
   ...unchecked(KEYS),
   HostConfig: v.nullish(hostConfig),
+  Labels: v.nullish(record(ownLabel, v.unknown())),
   Image: v.optional(v.never('must be left out: the driver creates from the leased `image` (DP-6)')),
   NetworkingConfig: v.nullish(strictObject({ EndpointsConfig: v.nullish(record(v.string(), v.unknown())) })),
 });

@@ -28,6 +28,7 @@ const REMOVAL_MS = 60_000;
 const NOT_RUNNING = /is not running|no such process/i;
 const REMOVAL_IN_PROGRESS = /removal of container .* is already in progress/i;
 const SAME_NAME = /same name/i;
+const ALREADY_IN = /already (exists in|connected to) network/i;
 const NOT_PAUSED = /is not paused/i;
 
 /** Containers of one engine. Calls that may be repeated are, a few times, when the connection breaks (G-8). */
@@ -82,7 +83,7 @@ export class Containers {
     return (await this.#again(call, () => this.engine.call(request, call))).status === 200;
   }
 
-  /** Puts a container that does not run into one more network; an engine takes it as often as it is told. */
+  /** Puts a container that does not run into one more network; that it is there already is success (DP-9). */
   async connect(network: string, id: string, endpoint: object, call: Call): Promise<void> {
     const request = {
       operation: `connect container ${id} to network ${network}`,
@@ -91,7 +92,11 @@ export class Containers {
       body: { Container: id, EndpointConfig: endpoint },
       accept: [200],
     } as const;
-    await this.#again(call, () => this.engine.call(request, call));
+    try {
+      await this.#again(call, () => this.engine.call(request, call));
+    } catch (error) {
+      if (!isEngineFault(error, 403, 500) || !ALREADY_IN.test(error.text)) throw error;
+    }
   }
 
   /**

@@ -4,7 +4,7 @@ import { clash } from '../driver/resources.js';
 import { invalidOption } from '../errors.js';
 import { parseOptions } from '../options.js';
 import type { CreateOptions } from './create-options.js';
-import { fixedPorts, portKey } from './published.js';
+import { fixedPorts, plainAddress, portKey } from './published.js';
 import { FIELDS } from './spec-fields.js';
 import { specSchema } from './spec-schema.js';
 import type { DockerPort, DockerSpec } from './spec.js';
@@ -98,12 +98,14 @@ export function exclusiveOf(spec: DockerSpec): readonly ExclusiveResource[] {
     ),
     ...(name === undefined ? [] : [{ kind: 'name', key: name } as const]),
     ...addresses.flatMap(([network, { address }]) =>
-      address === undefined ? [] : [{ kind: 'address', key: `${network}/${address}` } as const],
+      address === undefined ? [] : [{ kind: 'address', key: `${network}/${plainAddress(address)}` } as const],
     ),
     ...mounts
       .filter(({ exclusive }) => exclusive)
       .map(({ source }) => ({ kind: 'mount', key: plainPath(source) }) as const),
-    ...devices.filter(({ exclusive }) => exclusive).map(({ host }) => ({ kind: 'device', key: host }) as const),
+    ...devices
+      .filter(({ exclusive }) => exclusive)
+      .map(({ host }) => ({ kind: 'device', key: plainPath(host) }) as const),
   ];
   return held.map((resource) => ({ ...resource, scope: 'host', needed: 'start' }));
 }

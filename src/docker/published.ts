@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { type CreateOptions, hostPorts, type PortBinding } from './create-options.js';
 import { merge } from './merge.js';
 import type { DockerPort, DockerSpec } from './spec.js';
@@ -18,6 +19,11 @@ export function portKey({ container, protocol = 'tcp' }: DockerPort): string {
 /** Name of a port → `80/tcp`. */
 export function portsOf({ ports = {} }: DockerSpec): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, portKey(port)]));
+}
+
+/** An IPv6 address in one spelling, by which two of one address show. */
+export function plainAddress(address: string): string {
+  return isIPv6(address) ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address;
 }
 
 /** Where each port is published, raw options included; in the network of the host nothing is. */
@@ -48,7 +54,7 @@ export function fixedPorts(spec: DockerSpec): readonly FixedPort[] {
     const protocol = port.slice(port.indexOf('/'));
     return bindings.flatMap(({ HostIp, HostPort }) => {
       const { first = 0, last = 0 } = hostPorts(HostPort ?? '') ?? {};
-      return first > 0 && first === last ? [{ key: `${first}${protocol}`, address: HostIp ?? '' }] : [];
+      return first > 0 && first === last ? [{ key: `${first}${protocol}`, address: plainAddress(HostIp ?? '') }] : [];
     });
   });
   return [...shared.map((port) => ({ key: portKey(port), address: '' })), ...published];

@@ -1,21 +1,17 @@
-import { isIP } from 'node:net';
 import * as v from 'valibot';
 import { signalNumber } from '../internal/signal-names.js';
 import { path, port, record, requiredDuration, strictObject, text, wholeRange } from '../options.js';
-import { createOptions } from './create-options.js';
+import { createOptions, isAddress, ownLabel } from './create-options.js';
 import { bytesOf } from './spec-fields.js';
 
 /** A program is given text up to the first NUL only, or it is not started at all. */
 const cString = v.pipe(v.string('must be text'), v.regex(/^[^\0]*$/, 'must not contain NUL'));
 const variable = v.pipe(text, v.regex(/^[^=\0]+$/, 'must contain neither "=" nor NUL'));
 const absolute = v.pipe(path, v.regex(/^\//, 'must be an absolute path'));
-const address = v.pipe(
-  v.string('must be text'),
-  v.check((ip) => isIP(ip) > 0 && !ip.includes('%'), 'must be an IP address'),
-);
+const address = v.pipe(v.string('must be text'), v.check(isAddress, 'must be an IP address'));
 const hostAddress = v.pipe(
   v.string('must be text'),
-  v.check((to) => to === 'host-gateway' || isIP(to) > 0, 'must be an IP address, or host-gateway'),
+  v.check((to) => to === 'host-gateway' || isAddress(to), 'must be an IP address, or host-gateway'),
 );
 const size = v.custom<number | string>(
   (value) => (typeof value === 'number' || typeof value === 'string') && bytesOf(value) !== undefined,
@@ -44,9 +40,9 @@ const command = v.pipe(
   v.check(([program = '']) => program !== '', 'must begin with a program; leave it out for the command of the image'),
 );
 
-const ownLabel = v.pipe(
-  text,
-  v.check((key) => !key.startsWith('handover.'), 'must not begin with handover., where the driver’s own labels do'),
+const entrypoint = v.pipe(
+  v.array(cString),
+  v.check(([program]) => program !== '', 'must begin with a program; leave it empty for none'),
 );
 
 const ports = v.pipe(
@@ -133,7 +129,7 @@ const healthcheck = strictObject({
 export const specSchema = strictObject({
   image: text,
   name: v.optional(name),
-  entrypoint: v.optional(v.array(cString)),
+  entrypoint: v.optional(entrypoint),
   command: v.optional(command),
   env: v.optional(record(variable, cString)),
   labels: v.optional(record(ownLabel, v.string('must be text'))),

@@ -157,8 +157,8 @@ export type DockerSpec = {
    * range or empty, a `HostIp` an address or empty. `null` says nothing.
    *
    * Refused is what would say a thing twice: `Cmd` beside `command`, `HostConfig.Memory` beside `resources.memory`, another
-   * binding of a port whose `host` or `address` is given. Refused too are `Image`, and in `HostConfig` a `RestartPolicy`
-   * other than `no` and `AutoRemove`: the life of the container is the driver's (DP-8).
+   * binding of a port whose `host` or `address` is given. Refused too are `Image`, `Labels` that begin with `handover.`, and
+   * in `HostConfig` a `RestartPolicy` other than `no` and `AutoRemove`: the life of the container is the driver's (DP-8).
    */
   create: Readonly<Record<string, unknown>>;
 }>;

@@ -1,11 +1,9 @@
-import fc from 'fast-check';
 import type { ExclusiveResource } from 'handover';
 import type { DockerSpec } from 'handover/docker';
 import { describe, expect, it } from 'vitest';
-import { createBody } from '../../src/docker/driver-body.js';
 import { specSchema } from '../../src/docker/spec-schema.js';
 import { bytesOf } from '../../src/docker/spec-fields.js';
-import { bench, failure } from './driver-bench.js';
+import { bench, failure, moving } from './driver-bench.js';
 import { type Names, SPEC_CASES } from './spec-cases.js';
 
 const NAMES: Names = { networks: ['front', 'back'], volume: 'data' };
@@ -47,8 +45,10 @@ const device = { host: '/dev/null' };
 it.each([
   [{ entrypoint: 'run' }, 'entrypoint'],
   [{ entrypoint: ['a\0'] }, 'entrypoint.0'],
+  [{ entrypoint: ['', 'run'] }, 'entrypoint'],
   [{ labels: { 'handover.alloc': 'x' } }, 'labels.handover.alloc'],
   [{ labels: { a: 1 } }, 'labels.a'],
+  [{ create: { Labels: { 'handover.stop': 'x' } } }, 'create.Labels.handover.stop'],
   [{ labels: { '': 'a' } }, 'labels.""'],
   [{ user: '' }, 'user'],
   [{ workingDir: 'srv' }, 'workingDir'],
@@ -101,6 +101,7 @@ it.each([
   [{ log: { driver: 'json-file', options: { 'max-file': 3 } } }, 'log.options.max-file'],
   [{ extraHosts: { db: 'db.example' } }, 'extraHosts.db'],
   [{ extraHosts: { db: 5 } }, 'extraHosts.db'],
+  [{ extraHosts: { db: 'fe80::1%eth0' } }, 'extraHosts.db'],
   [{ ports: { a: { container: 80, protocol: 'icmp' } } }, 'ports.a.protocol'],
   [{ ports: { a: { container: 80, address: 'localhost' } } }, 'ports.a.address'],
   [{ ports: { a: { container: 80, address: 'fe80::1%eth0' } } }, 'ports.a.address'],
@@ -206,6 +207,26 @@ describe('several networks', () => {
     expect([b.engine.containers, b.leases.held]).toEqual([[], new Set()]);
   });
 
+  it.each([
+    [403, 'endpoint with name web already exists in network back'],
+    [500, 'container 12 is already connected to network "back": network is already connected'],
+  ])('DP-9 one that it is in already, as engines say by %i %s, is no failure', async (status, message) => {
+    const b = await bench();
+    for (const name of Object.keys(networks)) b.engine.network(name);
+    b.engine.fault({ path: /back\/connect/, times: 3 }, { status, message });
+    const prestart = b.driver.prestart(b.ask('a', { networks }));
+    await moving(b, prestart);
+    expect([...(b.engine.containers[0]?.networks.keys() ?? [])]).toEqual(['far']);
+  });
+
+  it('another 403 is a failure', async () => {
+    const b = await bench();
+    for (const name of Object.keys(networks)) b.engine.network(name);
+    b.engine.fault({ path: /back\/connect/ }, { status: 403, message: 'container cannot be connected' });
+    expect(await failure(b.driver.prestart(b.ask('a', { networks })))).toMatchObject({ details: { status: 403 } });
+    expect(b.engine.containers).toEqual([]);
+  });
+
   it('DP-3 a connection that the engine refuses leaves nothing, and its words are told', async () => {
     const b = await bench();
     for (const name of Object.keys(networks)) b.engine.network(name);
@@ -251,6 +272,16 @@ describe('what only one container can have', () => {
       { kind: 'mount', key: '/', ...held },
       { kind: 'device', key: '/dev/ttyS0', ...held },
     ]);
+  });
+
+  it('DP-7 an IPv6 address, a path: one spelling, by which two of one show', async () => {
+    const { driver } = await bench();
+    const keys = (spec: Partial<DockerSpec>) =>
+      driver.exclusive(driver.parse({ image: 'a', ...spec })).map(({ key, address }) => [key, address]);
+    const address = 'FD00:0:0::0007';
+    expect(keys({ networks: { back: { address } } })).toEqual([['back/fd00::7', undefined]]);
+    expect(keys({ ports: { a: { container: 80, host: 80, address } } })).toEqual([['80/tcp', 'fd00::7']]);
+    expect(keys({ devices: [{ host: '/dev/../dev//ttyS0', exclusive: true }] })).toEqual([['/dev/ttyS0', undefined]]);
   });
 
   it('DP-7 in the network of the host each port is the host’s own, published by nobody, and reached there', async () => {
@@ -300,25 +331,4 @@ it.each([
   [NaN, undefined],
 ])('a size of %s is %s bytes', (size, bytes) => {
   expect(bytesOf(size)).toBe(bytes);
-});
-
-it('nothing of the raw options is lost, whatever the fields say', () => {
-  const raw = fc.dictionary(
-    fc.string({ minLength: 1 }).filter((key) => key !== '__proto__'),
-    fc.jsonValue().filter((value) => value !== null),
-  );
-  const spec = fc.constantFrom(...SPEC_CASES.map(({ spec: part }) => of(part)));
-  fc.assert(
-    fc.property(spec, raw, (part, create) => {
-      const body = createBody({ image: 'a', ...part, create: { HostConfig: { Sysctls: create } } }, 'sha256:1', {
-        l: '1',
-      });
-      expect(body).toMatchObject({
-        Image: 'sha256:1',
-        Labels: { l: '1' },
-        HostConfig: { RestartPolicy: { Name: 'no' } },
-      });
-      expect((body as { HostConfig: { Sysctls: unknown } }).HostConfig.Sysctls).toEqual(create);
-    }),
-  );
 });
