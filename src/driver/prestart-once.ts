@@ -17,6 +17,8 @@ class Preparation {
   progress: Progress | undefined;
   /** What came of it, with the driver's own discard. */
   done: { readonly prepared: PreparedTask; readonly discard: PreparedTask['discard'] } | undefined;
+  /** Its starts, while one is under way: whether the task is its handle's is open. */
+  starting: Promise<unknown> | undefined;
   /** Its undoing, while that runs: nobody joins it any more, and the next one waits for it. */
   leaving: Promise<void> | undefined;
 
@@ -43,12 +45,16 @@ class Preparations {
       ctx.signal?.throwIfAborted();
       const current = this.#current.get(ctx.owner);
       if (current === undefined) return this.#join(this.#begin(ctx), ctx);
+      if (current.starting !== undefined) {
+        await abortable(current.starting, ctx.signal);
+        continue;
+      }
       if (current.isOpenTo(ctx)) {
         if (current.done === undefined) return this.#join(current, ctx);
         // Somebody may have removed it behind our back: then it is nothing to join (AL-3).
         const intact = await current.done.prepared.intact(ctx);
         // Started or discarded while we looked: then it is not there for us any more, or not for long.
-        if (this.#current.get(ctx.owner) !== current) continue;
+        if (this.#current.get(ctx.owner) !== current || current.starting !== undefined) continue;
         if (intact && current.isOpenTo(ctx)) return current.done.prepared;
       }
       await abortable(this.#retire(current, superseded(ctx)), ctx.signal);
@@ -56,9 +62,18 @@ class Preparations {
   }
 
   /** A started task is its handle's (DP-1): the same spec may be prepared anew. */
-  started(prepared: PreparedTask): void {
+  async start<T>(prepared: PreparedTask, start: () => Promise<T>): Promise<T> {
     const current = this.#current.get(prepared.owner);
-    if (current?.done?.prepared === prepared) this.#forget(current);
+    if (current?.done?.prepared !== prepared) return start();
+    const started = start().then((handle) => {
+      this.#forget(current);
+      return handle;
+    });
+    const starting = Promise.allSettled([current.starting, started]).finally(() => {
+      if (current.starting === starting) current.starting = undefined;
+    });
+    current.starting = starting;
+    return started;
   }
 
   #begin(ctx: Context): Preparation {
@@ -144,7 +159,8 @@ function superseded(by: Context): HandoverError {
  * For one owner, a call with the same spec hash joins the preparation in flight, or gets what is prepared already and
  * still intact; another hash discards the first one and then prepares. Each caller has its own abort signal: one that
  * leaves harms nobody, and the last one to leave calls the work off and waits for its undo. What is prepared is shared:
- * a discard by one is a discard for all. A preparation ends as such when it fails, is discarded or has been started.
+ * a discard by one is a discard for all. A preparation ends as such when it fails, is discarded or has been started; a
+ * call that comes while it is being started waits for what comes of that.
  *
  * Leftovers of earlier processes are the driver's own to find.
  *
@@ -161,11 +177,7 @@ export function prestartOnce<D extends DriverPrestart<any, any>>(driver: D): D {
   const start = target.start?.bind(target);
   target.prestart = (ctx) => preparations.prestart(ctx);
   if (start !== undefined) {
-    target.start = async (prepared, call) => {
-      const handle = await start(prepared, call);
-      preparations.started(prepared);
-      return handle;
-    };
+    target.start = async (prepared, call) => preparations.start(prepared, () => start(prepared, call));
   }
   return driver;
 }

@@ -18,6 +18,8 @@ class HandDriver {
   readonly #gone = new Set<PreparedTask>();
   undoing: Promise<void> = Promise.resolve();
   discardFails = false;
+  /** What starts wait for, one after the other. */
+  readonly starts: Promise<void>[] = [];
 
   parse(input: unknown): unknown {
     return input;
@@ -46,6 +48,7 @@ class HandDriver {
 
   async start(prepared: PreparedTask, _call: Call): Promise<string> {
     this.calls.push(`start ${prepared.specHash}`);
+    await this.starts.shift();
     return 'handle';
   }
 
@@ -284,6 +287,89 @@ describe('prestartOnce', () => {
     void driver.prestart(context('v1'));
     await turn();
     expect(driver.calls).toEqual(['prestart v1', 'start v1', 'prestart v1']);
+  });
+
+  describe('while it is being started', () => {
+    let prepared: PreparedTask;
+    let start: Deferred<void>;
+    let handle: Promise<unknown>;
+    beforeEach(async () => {
+      const first = driver.prestart(context('v1'));
+      driver.works[0]!.done.resolve();
+      prepared = await first;
+      start = deferred();
+      driver.starts.push(start.promise);
+      handle = driver.start(prepared, {}).catch((error: unknown) => error);
+    });
+
+    it.each(['v1', 'v2'])(
+      'DP-1 whoever prepares %s waits for what comes of that: started, it is prepared anew',
+      async (hash) => {
+        void driver.prestart(context(hash));
+        await turn();
+        expect(driver.calls).toEqual(['prestart v1', 'start v1']);
+        start.resolve();
+        expect(await handle).toBe('handle');
+        await turn();
+        expect(driver.calls).toEqual(['prestart v1', 'start v1', `prestart ${hash}`]);
+      },
+    );
+
+    it('DP-2 the start failed: what is prepared is joined again', async () => {
+      const second = driver.prestart(context('v1'));
+      start.reject(new Error('port taken'));
+      expect(await second).toBe(prepared);
+      expect(driver.calls).toEqual(['prestart v1', 'start v1']);
+    });
+
+    it('DP-2 the start failed: for another spec it is discarded first', async () => {
+      void driver.prestart(context('v2'));
+      start.reject(new Error('port taken'));
+      await handle;
+      await turn();
+      expect(driver.calls).toEqual(['prestart v1', 'start v1', 'discard v1', 'prestart v2']);
+    });
+
+    it('G-4 whoever waits may leave', async () => {
+      const controller = new AbortController();
+      const waiter = driver.prestart(context('v1', controller.signal));
+      controller.abort(new Error('left'));
+      await expect(waiter).rejects.toThrow('left');
+      start.resolve();
+      expect(await handle).toBe('handle');
+    });
+
+    it('DP-1 a second start is waited for too', async () => {
+      const again = deferred();
+      driver.starts.push(again.promise);
+      void driver.start(prepared, {});
+      void driver.prestart(context('v1'));
+      start.reject(new Error('port taken'));
+      await handle;
+      await turn();
+      expect(driver.calls).toEqual(['prestart v1', 'start v1', 'start v1']);
+      again.resolve();
+      await turn();
+      expect(driver.calls).toEqual(['prestart v1', 'start v1', 'start v1', 'prestart v1']);
+    });
+
+    it('DP-1 a start that begins while it is looked at is waited for', async () => {
+      start.reject(new Error('port taken'));
+      await handle;
+      const look = deferred<boolean>();
+      prepared.intact = () => look.promise;
+      const second = driver.prestart(context('v1'));
+      await turn();
+      const last = deferred();
+      driver.starts.push(last.promise);
+      void driver.start(prepared, {});
+      look.resolve(true);
+      await turn();
+      last.resolve();
+      await turn();
+      driver.works[1]!.done.resolve();
+      expect(await second).not.toBe(prepared);
+    });
   });
 
   it('IC-12 every joiner is told the progress, a late one the latest at once', async () => {
