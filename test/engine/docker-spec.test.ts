@@ -126,6 +126,24 @@ engineSuite('DockerSpec on a real engine', (real) => {
     });
   });
 
+  it('DP-2 a leftover that was made is put again into the networks of its spec, and one that ran too', async () => {
+    const [front, back] = names.networks;
+    const asked = ask({ networks: { [front]: {}, [back]: { aliases: ['db'] } } });
+    const again = (): DockerDriver => new DockerDriver({ docker: real.docker, images });
+    const { containerId } = await driver.prestart(asked);
+    onTestFinished(() => real.docker.getContainer(containerId).remove({ force: true }));
+    const second = again();
+    const adopted = await second.prestart(asked);
+    expect(adopted.containerId).toBe(containerId);
+    const handle = await second.start(adopted, {});
+    await handle.kill({});
+    await handle.wait({});
+    const ran = await again().prestart(asked);
+    expect(ran.containerId).toBe(containerId);
+    const { Networks } = (await real.docker.getContainer(containerId).inspect()).NetworkSettings;
+    expect(Object.keys(Networks).sort()).toEqual([back, front].sort());
+  });
+
   it('DP-1 a bind whose source is not there is refused by the prestart, in the engine’s words', async () => {
     const mounts = [{ type: 'bind', source: '/no/such/place', target: '/x' }] as const;
     const error: unknown = await driver.prestart(ask({ mounts })).catch((reason: unknown) => reason);

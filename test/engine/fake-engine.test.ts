@@ -34,6 +34,7 @@ async function transcript(docker: Docker, image: string, runId: string): Promise
     const { State, HostConfig: host } = await one.inspect();
     return [State.Status, State.Running, State.ExitCode, State.OOMKilled, host.RestartPolicy?.Name].join(' ');
   };
+  const connect = (network: string, Container: string) => docker.getNetwork(network).connect({ Container });
   const code = (answer: unknown): string => String((answer as { StatusCode: number }).StatusCode);
   const create = (name: string, Image = image) =>
     docker.createContainer({ name, Image, HostConfig, ExposedPorts: { '8080/tcp': {} }, Labels });
@@ -50,6 +51,14 @@ async function transcript(docker: Docker, image: string, runId: string): Promise
     await step('kill what is not there', () => docker.getContainer(`${prefix}-no`).kill({ signal: 'SIGTERM' }));
     await step('remove what is not there', () => docker.getContainer(`${prefix}-no`).remove());
     await step('inspect a network that is not there', () => docker.getNetwork('no-such-network').inspect());
+    await step('connect what is not there', () => connect('bridge', `${prefix}-no`));
+    await step('connect what does not run', () => connect('bridge', two.id));
+    await step('connect what does not run, again', () => connect('bridge', two.id));
+    await step('connect to a network that is not there, and start', async () => {
+      const c = await create(`${prefix}-lost`);
+      await connect('no-such-network', c.id);
+      await c.start().finally(() => c.remove());
+    });
     await step('create in a network that is not there, and start', async () => {
       const lost = { ...HostConfig, NetworkMode: 'no-such-network' };
       const c = await docker.createContainer({ name: `${prefix}-lost`, Image: image, HostConfig: lost, Labels });

@@ -21,12 +21,11 @@ export class EngineNetworks {
   require(container: FakeContainer): void {
     const mode = container.hostConfig.NetworkMode ?? '';
     const named = mode.startsWith('container:') || MODES.includes(mode) ? [] : [mode];
-    for (const name of [...named, ...Object.keys(endpointsOf(container))]) this.get(name);
+    for (const name of [...named, ...Object.keys(endpointsOf(container)), ...container.networks.keys()]) this.get(name);
   }
 
-  /** Of a container that does not run, as often as it is asked for. */
+  /** As the engine does of what does not run: as often as it is asked for, into a network that is not there as well. */
   connect(name: string, container: FakeContainer, endpoint: object): void {
-    this.get(name);
     container.networks.set(name, endpoint);
   }
 }
