@@ -51,3 +51,41 @@ it('DP-5 a host port that one of ours holds is no obstacle: it will have ended b
   await b.driver.prestart(b.ask('b', onPort(8080)));
   expect(b.engine.running()).toHaveLength(1);
 });
+
+it.each([
+  { wanted: { host: 8080, address: '127.0.0.1' }, refused: true },
+  { wanted: { host: 8080 }, refused: true },
+  { wanted: { host: 8080, address: '127.0.0.2' }, refused: false },
+  { wanted: { host: 8080, address: '::1' }, refused: false },
+  { wanted: { host: 8080, protocol: 'udp' }, refused: false },
+] as const)('S49 beside a foreign one on 127.0.0.1 $wanted is refused: $refused', async ({ wanted, refused }) => {
+  const b = await bench();
+  b.engine.put('db:v1');
+  const HostConfig = { PortBindings: { '80/tcp': [{ HostIp: '127.0.0.1', HostPort: '8080' }] } };
+  b.engine.create('db', { Image: 'db:v1', ExposedPorts: { '80/tcp': {} }, HostConfig });
+  b.engine.startContainer('db');
+  const prestart = b.driver.prestart(b.ask('a', { ports: { http: { container: 80, ...wanted } } }));
+  if (refused) expect(await failure(prestart)).toMatchObject({ details: { port: '8080/tcp' } });
+  else expect(await b.driver.start(await prestart, {})).toMatchObject({ endpoints: { http: { port: 8080 } } });
+});
+
+it('S49 in the network of the host a port that a foreign container publishes is told as well', async () => {
+  const b = await bench();
+  b.engine.put('db:v1');
+  const HostConfig = { PortBindings: { '80/tcp': [{ HostPort: '8080' }] } };
+  b.engine.create('db', { Image: 'db:v1', ExposedPorts: { '80/tcp': {} }, HostConfig });
+  b.engine.startContainer('db');
+  const spec = { networks: 'host', ports: { http: { container: 8080 } } } as const;
+  expect(await failure(b.driver.prestart(b.ask('a', spec)))).toMatchObject({ details: { port: '8080/tcp' } });
+});
+
+it('DP-1 a network is asked for once, and none if none is named', async () => {
+  const b = await bench();
+  b.engine.network('back');
+  await b.driver.prestart(b.ask('a'));
+  expect(b.calls().filter((call) => call.includes('/networks/'))).toEqual([]);
+  const create = { HostConfig: { NetworkMode: 'back' }, NetworkingConfig: { EndpointsConfig: { back: {} } } };
+  await b.driver.prestart(b.ask('b', { create }));
+  await b.driver.prestart(b.ask('c', { networks: { back: {} } }));
+  expect(b.calls().filter((call) => call.includes('/networks/'))).toEqual(['GET /networks/back', 'GET /networks/back']);
+});
