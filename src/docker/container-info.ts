@@ -1,6 +1,11 @@
 import type { FixedPort } from './published.js';
 import type { Labels } from './driver-labels.js';
 
+const HEALTHS = ['starting', 'healthy', 'unhealthy'] as const;
+
+/** What the engine's own check says; `none`: there is no check. */
+export type Health = (typeof HEALTHS)[number] | 'none';
+
 /** What is asked of the engine about one container. */
 export interface ContainerInfo {
   readonly id: string;
@@ -15,6 +20,10 @@ export interface ContainerInfo {
   /** Wall time of the engine, ms; `undefined` = never. */
   readonly startedAt: number | undefined;
   readonly finishedAt: number | undefined;
+  /** By the engine's own check. */
+  readonly health: Health;
+  /** Whether it has a terminal. */
+  readonly tty: boolean;
   readonly labels: Labels;
   readonly stopSignal: string | undefined;
   readonly restartPolicy: RestartPolicy;
@@ -67,8 +76,9 @@ export interface InspectBody {
     readonly OOMKilled: boolean;
     readonly StartedAt: string;
     readonly FinishedAt: string;
+    readonly Health?: { readonly Status: string } | null;
   };
-  readonly Config: { readonly Labels?: Labels | null; readonly StopSignal?: string };
+  readonly Config: { readonly Labels?: Labels | null; readonly StopSignal?: string; readonly Tty?: boolean };
   readonly HostConfig: { readonly RestartPolicy?: RestartPolicy; readonly NetworkMode?: string };
   readonly NetworkSettings?: { readonly Ports?: ContainerInfo['ports'] | null };
 }
@@ -85,6 +95,8 @@ export function infoOf({ Id, Name, Image, State, Config, HostConfig, NetworkSett
     oom: State.OOMKilled,
     startedAt: timeOf(State.StartedAt),
     finishedAt: timeOf(State.FinishedAt),
+    health: healthOf(State.Health?.Status),
+    tty: Config.Tty ?? false,
     labels: Config.Labels ?? {},
     stopSignal: Config.StopSignal,
     restartPolicy: HostConfig.RestartPolicy ?? { Name: 'no' },
@@ -98,6 +110,10 @@ export function listedOf({ Id, ImageID, State, Labels, Ports }: ListBody): Liste
     PublicPort === undefined ? [] : [{ key: `${PublicPort}/${Type}`, address: IP }],
   );
   return { id: Id, imageId: ImageID, status: State, labels: Labels ?? {}, published };
+}
+
+function healthOf(status = ''): Health {
+  return HEALTHS.find((health) => health === status) ?? 'none';
 }
 
 /** The engine writes "never" as the year 1. */

@@ -31,6 +31,12 @@ const SAME_NAME = /same name/i;
 const ALREADY_IN = /already (exists in|connected to) network/i;
 const NOT_PAUSED = /is not paused/i;
 
+/** The answer of `GET /exec/{id}/json`. */
+interface ExecBody {
+  readonly Running: boolean;
+  readonly ExitCode: number | null;
+}
+
 /** Containers of one engine. Calls that may be repeated are, a few times, when the connection breaks (G-8). */
 export class Containers {
   constructor(
@@ -175,6 +181,52 @@ export class Containers {
       accept: [200],
     } as const;
     return this.engine.stream(request, call);
+  }
+
+  /**
+   * Opens what a container has written.
+   *
+   * @param o.since - wall time, ms
+   */
+  async openLogs(
+    id: string,
+    o: { readonly follow: boolean; readonly since: number | undefined; readonly timestamps: boolean },
+    { signal }: Call,
+  ): Promise<Readable> {
+    const since = ((o.since ?? 0) / 1000).toFixed(3);
+    const request = {
+      operation: `read the output of container ${id}`,
+      method: 'GET',
+      path: `/containers/${id}/logs`,
+      query: { stdout: 1, stderr: 1, follow: o.follow ? 1 : 0, timestamps: o.timestamps ? 1 : 0, since },
+      accept: [200],
+    } as const;
+    return this.engine.stream(request, { signal });
+  }
+
+  /** @returns the id of a command that can be run inside of a container */
+  async createExec(id: string, argv: readonly string[], call: Call): Promise<string> {
+    const body = { AttachStdout: true, AttachStderr: true, Cmd: argv };
+    const request = { ...this.#execRequest(id), path: `/containers/${id}/exec`, body, accept: [201] };
+    const { body: made } = await this.engine.call<{ readonly Id: string }>(request, call);
+    return made?.Id ?? '';
+  }
+
+  /** Runs the command: never repeated, since it may have run. */
+  async startExec(id: string, exec: string, call: Call): Promise<Readable> {
+    const body = { Detach: false, Tty: false };
+    return this.engine.stream({ ...this.#execRequest(id), path: `/exec/${exec}/start`, body, accept: [200] }, call);
+  }
+
+  /** @returns its exit code; `undefined` while it runs */
+  async execCode(id: string, exec: string, call: Call): Promise<number | undefined> {
+    const request = { ...this.#execRequest(id), method: 'GET', path: `/exec/${exec}/json`, accept: [200] } as const;
+    const { body } = await this.#again(call, () => this.engine.call<ExecBody>(request, call));
+    return body?.Running === false ? (body.ExitCode ?? undefined) : undefined;
+  }
+
+  #execRequest(id: string) {
+    return { operation: `run a command in container ${id}`, method: 'POST' } as const;
   }
 
   /**

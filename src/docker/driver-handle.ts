@@ -1,8 +1,11 @@
 import type { Call } from '../call.js';
 import type { Clock } from '../clock.js';
-import type { TaskHandle } from '../driver/driver.js';
+import type { ExecResult, LogChunk, LogOptions, TaskHandle } from '../driver/driver.js';
 import type { ImageLease } from '../image/types.js';
-import type { ContainerInfo } from './container-info.js';
+import { checkArgv, checkCall, checkLogs } from '../internal/check-call.js';
+import { execIn } from './container-exec.js';
+import type { ContainerInfo, Health } from './container-info.js';
+import { ContainerLogs } from './container-logs.js';
 import type { Containers } from './driver-containers.js';
 import type { NextExit } from './exit-watch.js';
 import { ContainerTarget } from './target.js';
@@ -55,6 +58,37 @@ export class DockerHandle extends ContainerTarget implements TaskHandle<DockerSt
     this.endpoints = endpointsOf(o.info, o.ports);
     this.startedAt = o.info?.startedAt;
     this.#lease = o.lease;
+  }
+
+  /**
+   * What the container has written, both outputs in order; with a terminal all of it is `stdout`, and `at` is unknown.
+   * While it is followed, a connection that is lost is made anew, and nothing is given twice; with a terminal, of which
+   * the engine keeps no times, it then ends with the error.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION` at once; `ERR_DRIVER` while it is read, from a log driver that cannot be
+   *   read for one
+   */
+  logs(o: LogOptions = {}): AsyncIterable<LogChunk> {
+    const { follow, since, signal } = checkLogs(o);
+    return new ContainerLogs(this.containers, this.clock, this.state.containerId, { follow, since, signal }).read();
+  }
+
+  /**
+   * Runs a command in the container. A program that cannot be run has the engine's words as output, and code 126 or 127.
+   * An abort stops the waiting; the command goes on, since engines have no call that ends it.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION`; `ERR_DRIVER` when the container does not run
+   */
+  async exec(argv: readonly string[], call: Call): Promise<ExecResult> {
+    checkArgv(argv);
+    checkCall(call);
+    return execIn(this.containers, this.clock, this.state.containerId, argv, call);
+  }
+
+  /** @throws HandoverError `ERR_DRIVER` */
+  async health(call: Call): Promise<Health> {
+    checkCall(call);
+    return (await this.containers.inspect(this.state.containerId, call))?.health ?? 'none';
   }
 
   /**

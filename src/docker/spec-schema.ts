@@ -87,20 +87,27 @@ const device = strictObject({
 });
 
 const whole = v.pipe(v.number('must be a number'), v.safeInteger('must be a whole number'), v.minValue(-1));
-const limits = strictObject({ soft: whole, hard: whole });
+/** -1 is no limit. */
+const limits = v.pipe(
+  strictObject({ soft: whole, hard: whole }),
+  v.check(({ soft, hard }) => hard === -1 || (soft >= 0 && soft <= hard), 'must have a soft limit up to the hard one'),
+);
 const ulimit = either(whole, limits);
+/** Those of Linux; another is only found by a start. */
+const ULIMITS = [
+  ...['core', 'cpu', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile', 'nproc', 'rss', 'rtprio'],
+  ...['rttime', 'sigpending', 'stack'],
+] as const;
 
 const resources = strictObject({
   memory: v.optional(size),
   memorySwap: v.optional(size),
   cpus: v.optional(v.pipe(v.number('must be a number'), v.finite(), v.minValue(0.001, 'must be 0.001 or more'))),
   pids: v.optional(atLeast(1)),
-  ulimits: v.optional(record(text, ulimit)),
+  ulimits: v.optional(record(v.picklist(ULIMITS, `must be one of ${ULIMITS.join(', ')}`), ulimit)),
 });
 
-/** The engine's own networks, in which nothing has a name or an address of its choice: it would say so at the start. */
-const DEFAULTS = ['bridge', 'default'];
-const MODES = /^(host|none|container:.*)$/;
+const MODES = /^(host|none|default|container:.*)$/;
 const network = strictObject({ aliases: v.optional(v.array(text)), address: v.optional(address) });
 const names = v.pipe(
   record(
@@ -111,8 +118,9 @@ const names = v.pipe(
     network,
   ),
   v.check((all) => Object.keys(all).length > 0, 'must name a network; leave it out for the default'),
+  // The engine would say so at the start.
   v.check(
-    (all) => DEFAULTS.every((each) => all[each]?.address === undefined && (all[each]?.aliases ?? []).length === 0),
+    ({ bridge: { address, aliases = [] } = {} }) => address === undefined && aliases.length === 0,
     'cannot give an address or aliases in the default network; make a network of your own',
   ),
 );

@@ -69,7 +69,7 @@ export interface DockerResources {
   readonly cpus?: number | undefined;
   /** Processes and threads. Default: no limit. */
   readonly pids?: number | undefined;
-  /** By name, such as `nofile`; one number is both limits. Default: the engine's. */
+  /** By name, such as `nofile`; one number is both limits, -1 is none. Default: the engine's. */
   readonly ulimits?: Readonly<Record<string, number | { readonly soft: number; readonly hard: number }>> | undefined;
 }
 

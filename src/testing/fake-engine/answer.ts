@@ -15,6 +15,8 @@ export interface FakeAnswer {
   readonly body?: unknown;
   /** Sent one JSON line each, as the engine streams a pull. */
   readonly lines?: readonly unknown[];
+  /** Sent as they come. */
+  readonly pieces?: AsyncIterable<Buffer>;
   /** Called once all lines were sent: what the stream brought is there now. */
   readonly landed?: () => void;
   /** Sent as JSON when it resolves; the headers go out at once. */

@@ -1,4 +1,5 @@
 import type { FakeImage } from './images.js';
+import type { OutputLog } from './output.js';
 
 /** The states of a container, as the engine words them. */
 export type FakeContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead' | 'removing';
@@ -31,6 +32,10 @@ export interface FakeContainer {
   readonly signals: string[];
   /** `8080/tcp` → host port, while it runs. */
   ports: ReadonlyMap<string, number>;
+  /** What it has written, oldest first. */
+  readonly output: OutputLog;
+  /** What its check says; `none` without one. */
+  health: 'starting' | 'healthy' | 'unhealthy' | 'none';
   /** Network → how it is in it, for those it was connected to after it was created. */
   readonly networks: Map<string, object>;
 }
@@ -43,6 +48,8 @@ export interface Behaviour {
   /** It ends by itself after so many milliseconds. */
   readonly exitAfter: number | undefined;
   readonly exitCode: number;
+  /** Where it says that it listens. */
+  readonly port: number;
 }
 
 export function behaviourOf(container: FakeContainer): Behaviour {
@@ -53,6 +60,7 @@ export function behaviourOf(container: FakeContainer): Behaviour {
     ignoresTerm: env.get('IGNORE_TERM') === '1',
     exitAfter: after === undefined ? undefined : Number(after),
     exitCode: Number(env.get('EXIT_CODE') ?? 1),
+    port: Number(env.get('PORT') ?? 8080),
   };
 }
 
@@ -83,6 +91,7 @@ export function inspectJson(c: FakeContainer): object {
       Error: '',
       StartedAt: timeText(c.startedAt),
       FinishedAt: timeText(c.finishedAt),
+      ...(c.health === 'none' ? {} : { Health: { Status: c.health } }),
     },
     Config: { ...c.body, Image: c.imageName, Env: envOf(c), Labels: c.labels, StopSignal: stopSignalOf(c) },
     HostConfig: c.hostConfig,

@@ -4,6 +4,7 @@ import { EngineProblem } from './answer.js';
 import { type FakeContainer, type FakeHostConfig, isUp } from './container.js';
 import type { EngineImages } from './images.js';
 import { Lifecycle } from './lifecycle.js';
+import { OutputLog } from './output.js';
 import type { EngineNetworks } from './networks.js';
 
 const NAME = /^\/?[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
@@ -15,7 +16,7 @@ export class EngineContainers {
   readonly life: Lifecycle;
 
   constructor(
-    clock: Clock,
+    private readonly clock: Clock,
     private readonly images: EngineImages,
     networks: EngineNetworks,
   ) {
@@ -66,6 +67,8 @@ export class EngineContainers {
       signals: [],
       ports: new Map(),
       networks: new Map(),
+      output: new OutputLog(this.clock),
+      health: hasCheck(body) ? 'starting' : 'none',
     };
     this.#containers.set(id, container);
     return container;
@@ -131,4 +134,9 @@ export class EngineContainers {
       `${prefix}Conflict. The container name "/${name}" is already in use by container "${holder.id}". You have to remove (or rename) that container to be able to reuse that name.`,
     );
   }
+}
+
+function hasCheck(body: Readonly<Record<string, unknown>>): boolean {
+  const [kind = 'NONE'] = (body['Healthcheck'] as { readonly Test?: readonly string[] } | undefined)?.Test ?? [];
+  return kind !== 'NONE';
 }

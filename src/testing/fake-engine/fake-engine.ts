@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../../clock.js';
 import { Cell } from '../../internal/cell.js';
 import type { FakeContainer } from './container.js';
 import { EngineContainers } from './containers.js';
+import { EngineExecs } from './execs.js';
 import { type FakeFault, type FakeFaultMatch, Faults } from './faults.js';
 import { type FakeImage, type FakeImageOptions, EngineImages } from './images.js';
 import { EngineNetworks } from './networks.js';
@@ -17,7 +18,8 @@ import { EngineServer } from './server.js';
  *
  * Containers behave as their environment says: `EXIT_MS` (between SIGTERM and the exit, which has code 0),
  * `IGNORE_TERM=1`, `EXIT_AFTER_MS` with `EXIT_CODE` (ends by itself). Other signals than SIGTERM, SIGINT, the stop
- * signal and SIGKILL change nothing, as with the first process of a container.
+ * signal and SIGKILL change nothing, as with the first process of a container. As the test program of the engine suites
+ * they take arguments too, as a command and in an exec: `/bin/app do OUT ERR CODE MS` and `/bin/app fill BYTES`.
  *
  * ```ts
  * const engine = await FakeEngine.start();
@@ -32,12 +34,14 @@ export class FakeEngine {
   readonly #images = new EngineImages();
   readonly #networks = new EngineNetworks();
   readonly #containers: EngineContainers;
+  readonly #execs: EngineExecs;
   #server: EngineServer | undefined;
 
   private constructor(
     private readonly clock: Clock,
     private readonly directory: string,
   ) {
+    this.#execs = new EngineExecs(clock);
     this.#containers = new EngineContainers(clock, this.#images, this.#networks);
   }
 
@@ -133,6 +137,11 @@ export class FakeEngine {
     this.#containers.life.exit(this.#containers.get(idOrName), code, o.oom);
   }
 
+  /** The program of a container writes. */
+  write(idOrName: string, stream: 'stdout' | 'stderr', text: string): void {
+    this.#containers.get(idOrName).output.write(stream, text);
+  }
+
   /** Somebody removes a container by force. */
   remove(idOrName: string): void {
     this.#containers.life.remove(this.#containers.get(idOrName));
@@ -151,7 +160,7 @@ export class FakeEngine {
 
   /** Answers again after {@link FakeEngine.down}. */
   async up(): Promise<void> {
-    const world = { images: this.#images, containers: this.#containers, networks: this.#networks };
+    const world = { images: this.#images, containers: this.#containers, networks: this.#networks, execs: this.#execs };
     const server = new EngineServer(
       {
         begin: (method, url) => {

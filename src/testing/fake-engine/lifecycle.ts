@@ -4,6 +4,7 @@ import { deferred } from '../../internal/deferred.js';
 import { EngineProblem } from './answer.js';
 import { behaviourOf, type FakeContainer, isUp, stopSignalOf } from './container.js';
 import type { EngineNetworks } from './networks.js';
+import { type Deed, deedOf, SERVER } from './program.js';
 
 const KILL = 'SIGKILL';
 /** What the program handles; a container's first process ignores other signals. */
@@ -47,8 +48,10 @@ export class Lifecycle {
     c.exitCode = 0;
     c.oom = false;
     this.#final.delete(c.id);
-    const { exitAfter, exitCode } = behaviourOf(c);
-    if (exitAfter !== undefined) this.#later(exitAfter, c, () => this.exit(c, exitCode));
+    c.output.ended = false;
+    const deed = deedOf((c.body['Cmd'] as readonly string[] | undefined) ?? SERVER) ?? listening(c);
+    for (const [stream, text] of deed.writes) c.output.write(stream, text);
+    if (deed.after !== undefined) this.#later(deed.after, c, () => this.exit(c, deed.code));
     return true;
   }
 
@@ -97,6 +100,7 @@ export class Lifecycle {
     c.exitCode = code;
     c.oom = oom;
     c.finishedAt = this.clock.wall();
+    c.output.ended = true;
     c.ports = new Map();
     this.#settle(c, ['next-exit', 'not-running'], { StatusCode: code, Error: null });
     if (c.hostConfig.AutoRemove === true) {
@@ -170,6 +174,12 @@ export class Lifecycle {
     });
     this.#timers.add(cancel);
   }
+}
+
+/** The server's: how it begins, and when it ends by itself. */
+function listening(c: FakeContainer): Pick<Deed, 'writes' | 'code'> & { readonly after: number | undefined } {
+  const { exitAfter, exitCode, port } = behaviourOf(c);
+  return { writes: [['stdout', `listening ${port}\n`]], code: exitCode, after: exitAfter };
 }
 
 /** Port `host` of the host, as a container holds it for its port `8080/tcp`. */

@@ -3,10 +3,13 @@ import { EngineProblem } from './answer.js';
 import { type FakeContainer, inspectJson, isUp, listJson } from './container.js';
 import type { EngineContainers } from './containers.js';
 import { type EngineImages, imageJson } from './images.js';
+import type { EngineExecs } from './execs.js';
 import type { EngineNetworks } from './networks.js';
+import { frame, type Written } from './output.js';
 
 /** What the routes work on. */
 export interface World {
+  readonly execs: EngineExecs;
   readonly images: EngineImages;
   readonly containers: EngineContainers;
   readonly networks: EngineNetworks;
@@ -45,6 +48,10 @@ const ROUTES: readonly Route[] = [
     onContainer((c, w) => (w.containers.life.start(c) ? DONE : { status: 304 })),
   ],
   ['POST', /^\/containers\/([^/]+)\/restart$/, done((c, w) => w.containers.life.restart(c))],
+  ['GET', /^\/containers\/([^/]+)\/logs$/, onContainer(logs)],
+  ['POST', /^\/containers\/([^/]+)\/exec$/, onContainer(createExec)],
+  ['POST', /^\/exec\/([^/]+)\/start$/, ({ execs }, id) => ({ status: 200, pieces: execs.start(id) })],
+  ['GET', /^\/exec\/([^/]+)\/json$/, ({ execs }, id) => ({ status: 200, body: execs.inspect(id) })],
   ['POST', /^\/containers\/([^/]+)\/kill$/, done((c, w, r) => w.containers.life.signal(c, signalIn(r)))],
   ['POST', /^\/containers\/([^/]+)\/wait$/, onContainer(wait)],
   ['POST', /^\/containers\/([^/]+)\/rename$/, done((c, w, r) => w.containers.rename(c, r.query.get('name') ?? ''))],
@@ -92,6 +99,31 @@ function list({ containers }: World, _: string, { query }: FakeRequest): FakeAns
     .filter((c) => isTrue(query.get('all')) || isUp(c))
     .filter((c) => label.every((wanted) => hasLabel(c, wanted)));
   return { status: 200, body: found.map(listJson) };
+}
+
+function logs(c: FakeContainer, _: World, { query }: FakeRequest): FakeAnswer {
+  const { Type } = (c.hostConfig as { readonly LogConfig?: { readonly Type?: string } }).LogConfig ?? {};
+  if (Type === 'none') throw new EngineProblem(501, 'configured logging driver does not support reading');
+  const written = c.output.read(isTrue(query.get('follow')), Number(query.get('since') ?? 0) * 1000);
+  return {
+    status: 200,
+    pieces: c.body['Tty'] === true ? bare(written) : framed(written, isTrue(query.get('timestamps'))),
+  };
+}
+
+async function* framed(written: AsyncIterable<Written>, timestamps: boolean): AsyncGenerator<Buffer, void> {
+  for await (const { stream, time, bytes } of written) {
+    yield frame({ stream, bytes: timestamps ? Buffer.concat([Buffer.from(`${time} `), bytes]) : bytes });
+  }
+}
+
+/** A terminal's: no frames, and lines that end as a terminal wants them. */
+async function* bare(written: AsyncIterable<Written>): AsyncGenerator<Buffer, void> {
+  for await (const { bytes } of written) yield Buffer.from(bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1');
+}
+
+function createExec(c: FakeContainer, { execs }: World, { body }: FakeRequest): FakeAnswer {
+  return { status: 201, body: execs.create(c, body['Cmd'] as readonly string[]) };
 }
 
 function wait(c: FakeContainer, { containers }: World, { query }: FakeRequest): FakeAnswer {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.js';
@@ -83,6 +84,8 @@ async function send(response: ServerResponse, answer: FakeAnswer, fault: FakeFau
     response.writeHead(answer.status, { 'content-type': 'application/json' });
     response.flushHeaders();
     response.end(JSON.stringify(await answer.later));
+  } else if (answer.pieces !== undefined) {
+    await sendPieces(response, answer.status, answer.pieces);
   } else if (answer.lines !== undefined) {
     sendLines(response, answer, fault);
   } else if (answer.body === undefined) {
@@ -94,6 +97,17 @@ async function send(response: ServerResponse, answer: FakeAnswer, fault: FakeFau
 
 function sendJson(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+/** No faster than they are taken. */
+async function sendPieces(response: ServerResponse, status: number, pieces: AsyncIterable<Buffer>): Promise<void> {
+  response.writeHead(status, { 'content-type': 'application/vnd.docker.raw-stream' });
+  response.flushHeaders();
+  for await (const piece of pieces) {
+    if (response.destroyed) return;
+    if (!response.write(piece)) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+  }
+  response.end();
 }
 
 function sendLines(response: ServerResponse, { status, lines = [], landed }: FakeAnswer, fault: FakeFault): void {

@@ -16,6 +16,11 @@
  *
  * On SIGTERM or SIGINT the listener closes at once, requests in flight are answered, and the exit code is 0.
  * Standard output has a line for each thing that happens: "listening PORT", "signal N", "exit CODE".
+ *
+ * With arguments it does one thing, and ends:
+ *
+ *   app do OUT ERR CODE MS   writes OUT to standard output and ERR to standard error, waits, and exits with CODE
+ *   app fill BYTES           writes so many bytes to standard output, all of them x
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -171,7 +176,27 @@ static void *end_by_itself(void *argument) {
   return NULL;
 }
 
-int main(void) {
+static int fill(long long bytes) {
+  char block[4096];
+  memset(block, 'x', sizeof block);
+  while (bytes > 0) {
+    size_t part = bytes < (long long)sizeof block ? (size_t)bytes : sizeof block;
+    fwrite(block, 1, part, stdout);
+    bytes -= (long long)part;
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "fill") == 0) return fill(atoll(argv[2]));
+  if (argc == 6 && strcmp(argv[1], "do") == 0) {
+    fputs(argv[2], stdout);
+    fflush(stdout);
+    fputs(argv[3], stderr);
+    sleep_ms(atoll(argv[5]));
+    return atoi(argv[4]);
+  }
+
   started_at = now_ms();
   healthy_after = env_ms("HEALTHY_AFTER_MS", 0);
   version = getenv("VERSION") ? getenv("VERSION") : "dev";
