@@ -76,11 +76,12 @@ export const SPEC_CASES: readonly SpecCase[] = [
   },
   {
     field: 'resources.ulimits',
-    spec: { resources: { ulimits: { nofile: 1024, nproc: { soft: 10, hard: 20 } } } },
+    spec: { resources: { ulimits: { nofile: 1024, nproc: { soft: 10, hard: 20 }, core: { soft: 5, hard: -1 } } } },
     says: host({
       Ulimits: [
         { Name: 'nofile', Soft: 1024, Hard: 1024 },
         { Name: 'nproc', Soft: 10, Hard: 20 },
+        { Name: 'core', Soft: 5, Hard: -1 },
       ],
     }),
   },

@@ -52,7 +52,7 @@ const device = fc.record(
   { host: path, container: path, permissions: fc.constantFrom('r', 'rwm'), exclusive: flag },
   { requiredKeys: ['host'] },
 );
-const limits = fc.oneof(fc.nat(), fc.record({ soft: fc.nat(), hard: fc.nat() }));
+const limits = fc.oneof(fc.nat(), fc.record({ soft: fc.nat(9), hard: fc.integer({ min: 9 }) }));
 const health = fc.record(
   {
     test: fc.oneof(word, fc.array(word, { minLength: 1, maxLength: 3 })),
@@ -80,7 +80,7 @@ const FIELDS: { readonly [K in keyof Required<DockerSpec>]: fc.Arbitrary<unknown
   capabilities: some({ add: words, drop: words }),
   resources: some({
     ...{ memory: size, memorySwap: size, cpus: fc.double({ min: 0.001, max: 512, noNaN: true }), pids: port },
-    ulimits: fc.dictionary(word, limits),
+    ulimits: fc.dictionary(fc.constantFrom('nofile', 'nproc', 'core'), limits),
   }),
   pull: fc.constantFrom('if-absent', 'always', 'never', 'if-stale'),
   ports,
