@@ -92,8 +92,8 @@ export interface DockerHealthcheck {
  *
  * What can be known of a spec is checked by `parse()` and `prestart()`, before anything of a previous task is touched:
  * fields and raw options, networks, names and ports that foreign containers hold. What only a start can tell is told by
- * `ERR_START_FAILED`: a command or user that the image does not have, a device or address that the host does not have,
- * and a host port that a program outside of this engine holds.
+ * `ERR_START_FAILED`: a command or user that the image does not have, a device or address that the host or network does
+ * not have, and a host port that a program outside of this engine holds.
  */
 export type DockerSpec = {
   /** A reference such as `registry:5000/app:v1`, `app@sha256:…`, or an image id. */
