@@ -1,7 +1,7 @@
 import type { Labels } from './driver-labels.js';
 import { type Json, merge } from './merge.js';
 import { bindingsOf } from './published.js';
-import { FIELDS } from './spec-fields.js';
+import { type Field, FIELDS } from './spec-fields.js';
 import type { DockerSpec } from './spec.js';
 
 /**
@@ -21,8 +21,6 @@ export function createBody(spec: DockerSpec, runnable: string, labels: Labels): 
   return [...fields, spec.create ?? {}, { Image: runnable, Labels: labels }].reduce(merge, ours);
 }
 
-function nested([key, ...rest]: readonly string[], value: unknown): Json {
-  return key === undefined
-    ? (value as Json)
-    : { [key]: rest.length === 0 || value === undefined ? value : nested(rest, value) };
+function nested([outer, inner]: Field['raw'], value: unknown): Json {
+  return { [outer]: inner === undefined || value === undefined ? value : { [inner]: value } };
 }

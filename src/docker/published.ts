@@ -34,10 +34,7 @@ export function bindingsOf({
 }: DockerSpec): Readonly<Record<string, readonly PortBinding[]>> {
   const named = Object.values(networks === 'host' ? {} : ports).map((port) => {
     const { host, address } = port;
-    const binding = {
-      HostPort: host === undefined ? '' : `${host}`,
-      ...(address === undefined ? {} : { HostIp: address }),
-    };
+    const binding = { HostPort: host === undefined ? '' : `${host}`, HostIp: address };
     return [portKey(port), [binding]] as const;
   });
   const raw = (create as CreateOptions | undefined)?.HostConfig?.PortBindings ?? {};

@@ -57,9 +57,9 @@ export function furtherNetworks({ networks }: DockerSpec): readonly (readonly [n
 
 /** @returns bytes; `undefined` for what is no size */
 export function bytesOf(size: Size): number | undefined {
-  const [, digits, unit = 'b'] = /^([1-9]\d*)([bkmg])$/.exec(typeof size === 'number' ? `${size}b` : size) ?? [];
-  const bytes = Number(digits) * 1024 ** 'bkmg'.indexOf(unit);
-  return Number.isSafeInteger(bytes) ? bytes : undefined;
+  const text = typeof size === 'number' ? `${size}b` : size;
+  const bytes = Number.parseInt(text) * 1024 ** 'bkmg'.indexOf(text.slice(-1));
+  return /^[1-9]\d*[bkmg]$/.test(text) && Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
 function limit(name: keyof DockerResources, raw: string, of: (resources: DockerResources) => unknown): Field {

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { signalNumber } from '../internal/signal-names.js';
 import { path, port, record, requiredDuration, strictObject, text, wholeRange } from '../options.js';
 import { createOptions, isAddress, ownLabel } from './create-options.js';
+import { portKey } from './published.js';
 import { bytesOf } from './spec-fields.js';
 
 /** A program is given text up to the first NUL only, or it is not started at all. */
@@ -56,7 +57,7 @@ const ports = v.pipe(
     }),
   ),
   v.check((all) => {
-    const inside = Object.values(all).map(({ container, protocol = 'tcp' }) => `${container}/${protocol}`);
+    const inside = Object.values(all).map(portKey);
     return new Set(inside).size === inside.length;
   }, 'names one container port twice; give it one name'),
 );

@@ -75,6 +75,11 @@ export const SPEC_CASES: readonly SpecCase[] = [
     says: host({ Memory: 67_108_864, MemorySwap: 134_217_728, NanoCpus: 250_000_000, PidsLimit: 50 }),
   },
   {
+    field: 'resources',
+    spec: { resources: { memory: 67_108_864, memorySwap: '128m' } },
+    says: host({ Memory: 67_108_864, MemorySwap: 134_217_728 }),
+  },
+  {
     field: 'resources.ulimits',
     spec: { resources: { ulimits: { nofile: 1024, nproc: { soft: 10, hard: 20 }, core: { soft: 5, hard: -1 } } } },
     says: host({

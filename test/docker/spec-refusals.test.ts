@@ -38,6 +38,7 @@ it.each([
   [{ resources: { memory: '64mb' } }, 'resources.memory'],
   [{ resources: { memory: '64' } }, 'resources.memory'],
   [{ resources: { memory: 0 } }, 'resources.memory'],
+  [{ resources: { memory: ['64m'] } }, 'resources.memory'],
   [{ resources: { memory: '9007199254740992g' } }, 'resources.memory'],
   [{ resources: { memorySwap: null } }, 'resources.memorySwap'],
   [{ resources: { cpus: 0 } }, 'resources.cpus'],
@@ -69,6 +70,7 @@ it.each([
   [{ ports: { a: { container: 80, address: 'localhost' } } }, 'ports.a.address'],
   [{ ports: { a: { container: 80, address: 'fe80::1%eth0' } } }, 'ports.a.address'],
   [{ ports: { a: { container: 80, protocol: 'udp' }, b: { container: 80, protocol: 'udp' } } }, 'ports'],
+  [{ ports: { a: { container: 80 }, b: { container: 80, protocol: 'tcp' } } }, 'ports'],
   [{ networks: 'bridge' }, 'networks'],
   [{ networks: {} }, 'networks'],
   [{ networks: ['a'] }, 'networks'],
@@ -126,3 +128,25 @@ it.each([
   expect(parse).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', details: { path } }));
   expect(parse).toThrow(`\`${field}\``);
 });
+
+it.each([
+  [{ networks: 'none', ports: { a: { container: 80 } } }, 'leaves the container without ports of its own'],
+  [{ networks: 'host', ports: { a: { container: 80, host: 81 } } }, 'where the program itself chooses; leave it out'],
+  [{ networks: 'host', create: { HostConfig: { PortBindings: { '80/tcp': [{}] } } } }, 'use `ports`'],
+  [
+    { ports: { a: { container: 80, host: 8080 }, b: { container: 81, host: 8080 } } },
+    'asks for port 8080/tcp of the host twice',
+  ],
+])('G-2 of %j it is said that it %s', async (spec, words) => {
+  const { driver } = await bench();
+  expect(() => driver.parse({ image: 'a', ...spec })).toThrow(words);
+});
+
+it.each(['none-of-ours', 'our-none', 'hosts', 'ghost'])(
+  'the name of a network may look like a mode: %s',
+  async (mode) => {
+    const { driver } = await bench();
+    const spec = { image: 'a', ports: { a: { container: 80 } }, create: { HostConfig: { NetworkMode: mode } } };
+    expect(driver.parse(spec)).toEqual(spec);
+  },
+);

@@ -12,7 +12,11 @@ it.each([
   const b = await bench();
   b.engine.network('back');
   const error = await failure(b.driver.prestart(b.ask('a', { create })));
-  expect(error).toMatchObject({ code: 'ERR_DRIVER', retryable: false, details: { operation: 'prestart', ...facts } });
+  expect(error).toMatchObject({
+    code: 'ERR_DRIVER',
+    retryable: false,
+    details: { driver: 'docker', operation: 'prestart', ...facts },
+  });
   expect(error.message).toContain('does not exist');
   expect([b.engine.containers, b.leases.held]).toEqual([[], new Set()]);
 });
@@ -67,6 +71,16 @@ it.each([
   const prestart = b.driver.prestart(b.ask('a', { ports: { http: { container: 80, ...wanted } } }));
   if (refused) expect(await failure(prestart)).toMatchObject({ details: { port: '8080/tcp' } });
   else expect(await b.driver.start(await prestart, {})).toMatchObject({ endpoints: { http: { port: 8080 } } });
+});
+
+it('S49 a foreign one on all addresses is in the way of one on any of them', async () => {
+  const b = await bench();
+  b.engine.put('db:v1');
+  const HostConfig = { PortBindings: { '80/tcp': [{ HostPort: '8080' }] } };
+  b.engine.create('db', { Image: 'db:v1', ExposedPorts: { '80/tcp': {} }, HostConfig });
+  b.engine.startContainer('db');
+  const ports = { http: { container: 80, host: 8080, address: '127.0.0.1' } };
+  expect(await failure(b.driver.prestart(b.ask('a', { ports })))).toMatchObject({ details: { port: '8080/tcp' } });
 });
 
 it('S49 in the network of the host a port that a foreign container publishes is told as well', async () => {
