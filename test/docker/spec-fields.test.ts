@@ -43,6 +43,13 @@ describe('the fields of a spec', () => {
     expect(NetworkingConfig).toEqual({ EndpointsConfig: { bridge: { Aliases: [] } } });
   });
 
+  it('the stop signal of a spec is that of its handle, found again too', async () => {
+    const b = await bench();
+    const handle = await b.driver.start(await b.driver.prestart(b.ask('a', { stopSignal: 'SIGQUIT' })), {});
+    const found = await b.again().recover(handle.state, { owner: 'a/web' });
+    expect([handle.stopSignal, found?.stopSignal]).toEqual(['SIGQUIT', 'SIGQUIT']);
+  });
+
   it('what is not given is not sent', async () => {
     const b = await bench();
     await b.driver.prestart(b.ask('a', { capabilities: {}, resources: {} }));
