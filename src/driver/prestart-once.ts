@@ -27,6 +27,10 @@ class Preparation {
     readonly specHash: string,
   ) {}
 
+  isStarting(): boolean {
+    return this.starting !== undefined;
+  }
+
   /** Whether who wants this spec may join it. */
   isOpenTo({ specHash }: Context): boolean {
     return this.leaving === undefined && this.specHash === specHash;
@@ -45,7 +49,7 @@ class Preparations {
       ctx.signal?.throwIfAborted();
       const current = this.#current.get(ctx.owner);
       if (current === undefined) return this.#join(this.#begin(ctx), ctx);
-      if (current.starting !== undefined) {
+      if (current.isStarting()) {
         await abortable(current.starting, ctx.signal);
         continue;
       }
@@ -54,7 +58,7 @@ class Preparations {
         // Somebody may have removed it behind our back: then it is nothing to join (AL-3).
         const intact = await current.done.prepared.intact(ctx);
         // Started or discarded while we looked: then it is not there for us any more, or not for long.
-        if (this.#current.get(ctx.owner) !== current || current.starting !== undefined) continue;
+        if (this.#current.get(ctx.owner) !== current || current.isStarting()) continue;
         if (intact && current.isOpenTo(ctx)) return current.done.prepared;
       }
       await abortable(this.#retire(current, superseded(ctx)), ctx.signal);
