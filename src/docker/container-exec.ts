@@ -3,12 +3,10 @@ import type { Clock } from '../clock.js';
 import type { ExecResult } from '../driver/driver.js';
 import { backoff, type BackoffOptions } from '../internal/backoff.js';
 import { sleep } from '../internal/signals.js';
-import { Tail } from '../internal/tail.js';
+import { EXEC_OUTPUT_BYTES, Tail } from '../internal/tail.js';
 import type { Containers } from './driver-containers.js';
 import { framesOf } from './frames.js';
 
-/** As `ExecResult` says. */
-const OUTPUT_BYTES = 65_536;
 /** The engine notes the exit a moment after the output ends; a program may also close its output and go on. */
 const LOOK_AGAIN: BackoffOptions = { first: 20, max: 1_000, jitter: 'none' };
 
@@ -21,7 +19,7 @@ export async function execIn(
   call: Call,
 ): Promise<ExecResult> {
   const exec = await containers.createExec(id, argv, call);
-  const output = new Tail(OUTPUT_BYTES);
+  const output = new Tail(EXEC_OUTPUT_BYTES);
   const body = await containers.startExec(id, exec, call);
   for await (const { bytes } of framesOf(body, `run a command in container ${id}`)) output.add(bytes);
   for (let looks = 1; ; looks++) {

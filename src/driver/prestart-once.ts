@@ -49,7 +49,7 @@ class Preparations {
       ctx.signal?.throwIfAborted();
       const current = this.#current.get(ctx.owner);
       if (current === undefined) return this.#join(this.#begin(ctx), ctx);
-      if (current.isStarting()) {
+      if (current.starting !== undefined) {
         await abortable(current.starting, ctx.signal);
         continue;
       }

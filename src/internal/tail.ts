@@ -1,3 +1,6 @@
+/** How much of a command's output is kept, as `ExecResult` says. */
+export const EXEC_OUTPUT_BYTES = 65_536;
+
 /** The end of an output: the last so many bytes of it. */
 export class Tail {
   #held: Buffer = Buffer.alloc(0);

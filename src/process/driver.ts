@@ -19,7 +19,7 @@ import { ProcessHandle, type ProcessState, stateOf } from './handle.js';
 import { type Run, killSurvivors } from './identity.js';
 import { type Launched, launch } from './launch.js';
 import { PreparedProcess, type ProcessPrepared } from './prepared.js';
-import { type ArtifactLeases, prepare } from './prestart.js';
+import { type ArtifactLeases, type Content, prepare } from './prestart.js';
 import { type ProcessSpec, exclusiveOf, parseSpec } from './spec.js';
 import { StrangerExit, type TaskExit } from './task-exit.js';
 import { TaskFolder, type TaskRecord, taskFolders } from './task-folder.js';
@@ -47,7 +47,10 @@ const OPTIONS = strictObject({
 });
 
 /** A newer version may have put more into it. */
-const STATE = looseObject({ pid: v.number(), startedAt: v.number(), directory: text });
+const STATE = looseObject({
+  ...{ pid: v.number(), startedAt: v.number(), directory: text },
+  ...{ reference: v.optional(text), artifactId: v.optional(text) },
+});
 
 /**
  * Runs tasks as OS processes (DP-10): each in a group of its own, with its output straight in files, living on when
@@ -108,8 +111,10 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     ctx.signal?.throwIfAborted();
     const spec = parseSpec(ctx.spec);
     const folder = new TaskFolder(this.#directory, ctx.allocId, ctx.task);
+    const content = ctx.content === undefined ? undefined : contentOf(ctx.content);
     return this.#undos.guard(ctx, async (undo) => {
-      const record = await prepare({ driver: this.name, artifacts: this.#artifacts, folder, spec, ctx, undo });
+      const work = { driver: this.name, artifacts: this.#artifacts, folder, spec, ctx, content, undo };
+      const record = await prepare(work);
       return new PreparedProcess(folder, record, spec, undo.move());
     });
   }
@@ -174,8 +179,8 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
     const listed = await Promise.all(folders.map(async (folder) => ({ folder, record: await folder.find() })));
     return listed.flatMap(({ folder, record }) => {
       if (record === undefined) return [];
-      const { allocId, task, specHash, run } = record;
-      return [{ allocId, task, specHash, state: stateOf(folder, record), started: run?.process !== undefined }];
+      const { allocId, task, specHash, run, labels } = record;
+      return [{ allocId, task, specHash, state: stateOf(folder, record), started: run?.process !== undefined, labels }];
     });
   }
 
@@ -190,13 +195,19 @@ export class ProcessDriver implements TaskDriver<ProcessSpec, ProcessState, Proc
   }
 
   #handle(folder: TaskFolder, record: TaskRecord, run: Run, exit: TaskExit): ProcessHandle {
-    const handle = new ProcessHandle(this.name, folder, record, run, exit, async () => {
+    const handle = new ProcessHandle(this.name, folder, record, this.#clock, run, exit, async () => {
       if (this.#handles.get(handle.id) === handle) this.#handles.delete(handle.id);
       await this.#artifacts?.release(handle.id);
     });
     this.#handles.set(handle.id, handle);
     return handle;
   }
+}
+
+/** @throws HandoverError `ERR_INVALID_OPTION` for what is no state of a task */
+function contentOf(state: unknown): Content | undefined {
+  const { reference, artifactId: id } = parseOptions(STATE, state, 'content');
+  return reference === undefined || id === undefined ? undefined : { reference, id };
 }
 
 /** What `prestart()` made, if it can be started: once, and only while it is all there. */

@@ -1,14 +1,18 @@
 import { constants } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import type { Call } from '../call.js';
-import type { TaskHandle } from '../driver/driver.js';
+import type { Clock } from '../clock.js';
+import type { ExecResult, LogChunk, LogOptions, TaskHandle } from '../driver/driver.js';
 import { HandoverError, invalidOption } from '../errors.js';
+import { checkArgv, checkCall, checkLogs } from '../internal/check-call.js';
 import { messageOf } from '../internal/message-of.js';
 import { signalName, signalNumber } from '../internal/signal-names.js';
 import type { ExitResult } from '../shutdown/types.js';
 import { type Run, killSurvivors, signalGroup } from './identity.js';
+import { environmentOf, execIn } from './exec.js';
+import { outputOf } from './output.js';
 import type { TaskExit } from './task-exit.js';
-import type { TaskFolder, TaskRecord } from './task-folder.js';
+import type { Place, TaskFolder, TaskRecord } from './task-folder.js';
 
 /** By what a process is found again; JSON. */
 export interface ProcessState {
@@ -34,6 +38,7 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
   readonly id: string;
   readonly state: ProcessState;
   readonly endpoints: TaskHandle['endpoints'];
+  private readonly place: Place;
   /** The strongest that we have sent. */
   #sent: 'signal' | 'kill' | undefined;
   /** Later the number may be somebody else's. */
@@ -46,12 +51,14 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
     private readonly driver: string,
     private readonly folder: TaskFolder,
     record: TaskRecord,
+    private readonly clock: Clock,
     private readonly run: Run,
     private readonly exit: TaskExit,
     private readonly letGo: () => Promise<void>,
   ) {
     this.id = `${record.allocId}/${record.task}`;
     this.state = stateOf(folder, record);
+    this.place = record.place;
     this.endpoints = Object.fromEntries(
       Object.entries(record.ports).map(([name, port]) => [name, { address: '127.0.0.1', port }]),
     );
@@ -77,6 +84,35 @@ export class ProcessHandle implements TaskHandle<ProcessState> {
   async kill(call: Call): Promise<void> {
     call.signal?.throwIfAborted();
     this.#send('SIGKILL', 'kill');
+  }
+
+  /**
+   * What the task has written to its files, as far as they are files: each from its beginning, also what earlier runs of
+   * the folder wrote; of one file for both all of it is `stdout`. Nobody records times: `at` is unknown, and `since` gives
+   * all. While it is followed the files are looked at four times a second; one that was cut short is read from its new
+   * beginning.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION` at once
+   */
+  logs(o: LogOptions = {}): AsyncIterable<LogChunk> {
+    const { follow, signal } = checkLogs(o);
+    return outputOf(this.place, { follow, signal, running: () => this.exit.running }, this.clock);
+  }
+
+  /**
+   * Runs a command where the task was started, as its user, with the environment that its process was started with. A
+   * program that cannot be run gives code 126 or 127, one that ended by a signal 128 and its number. An abort ends it with
+   * all that it has started. On Linux only: elsewhere nobody can tell the environment of a process.
+   *
+   * @throws HandoverError `ERR_INVALID_OPTION`; `ERR_DRIVER` when the task does not run
+   */
+  async exec(argv: readonly string[], call: Call): Promise<ExecResult> {
+    checkArgv(argv);
+    checkCall(call);
+    call.signal?.throwIfAborted();
+    const env = this.exit.running ? environmentOf(this.state.pid) : undefined;
+    if (env === undefined) throw this.#failed('exec', `${this.id} does not run; a command needs a task that does`);
+    return execIn(this.place, env, argv, call);
   }
 
   async destroy(call: Call = {}): Promise<void> {

@@ -1,4 +1,5 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Clock } from '../clock.js';
@@ -14,6 +15,9 @@ export interface Launched {
   readonly exit: TaskExit;
 }
 
+/** A link that a task has put there leads nowhere for us: it may write where it could not itself. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+
 /**
  * Starts a process as the leader of its own group, with its output going straight to files, so that it lives on when
  * this process ends.
@@ -24,9 +28,11 @@ export interface Launched {
 export async function launch(spec: CheckedSpec, folder: string, mark: string, clock: Clock): Promise<Launched> {
   const files: FileHandle[] = [];
   try {
-    for (const path of [spec.stdout, spec.stderr]) files.push(await open(resolve(folder, path), 'a'));
+    for (const path of [spec.stdout, spec.stderr])
+      files.push(await open(resolve(folder, path), spec.uid === undefined ? 'a' : APPEND));
     const env = { ...environment(spec, process.env), [MARK]: mark };
-    return await begin(spec, { cwd: resolve(folder, spec.cwd), env }, clock, files);
+    const { uid, gid } = spec;
+    return await begin(spec, { cwd: resolve(folder, spec.cwd), env, uid, gid }, clock, files);
   } finally {
     for (const file of files) await file.close();
   }
@@ -34,7 +40,7 @@ export async function launch(spec: CheckedSpec, folder: string, mark: string, cl
 
 async function begin(
   { argv: [program, ...args] }: CheckedSpec,
-  where: Pick<SpawnOptions, 'cwd' | 'env'>,
+  where: Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'>,
   clock: Clock,
   files: readonly FileHandle[],
 ): Promise<Launched> {

@@ -36,7 +36,7 @@ export class PreparedProcess implements ProcessPrepared {
     call.signal?.throwIfAborted();
     const record = await this.folder.find();
     if (this.started || record?.specHash !== this.specHash || record.run?.process !== undefined) return false;
-    return record.content === undefined || this.#has(record.content.file);
+    return record.content?.file === undefined || this.#has(record.content.file);
   }
 
   async discard(call: Call = {}): Promise<void> {

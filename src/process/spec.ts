@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import type { Opt } from '../call.js';
 import type { ExclusiveResource } from '../driver/driver.js';
 import { invalidOption } from '../errors.js';
-import { parseOptions, path, port, record, strictObject, text } from '../options.js';
+import { parseOptions, path, port, record, strictObject, text, wholeRange } from '../options.js';
 import { STATE_FILE, contentName } from './task-folder.js';
 
 /**
@@ -27,6 +27,13 @@ export type ProcessSpec = {
    * `stderr` go.
    */
   artifact: string;
+  /**
+   * `true`: the artifact is a tar archive, plain or with gzip, and what is in it is put into the task's directory, in place
+   * of the archive itself. One that has an absolute name in it, `..`, a link that leads outside, a device, or what would
+   * take the place of the task's output, is refused before any of it is written; as is one of more than 100,000 entries or
+   * 16 GiB. Default `false`.
+   */
+  unpack: boolean;
   /** Where the process starts; relative to the task's directory. Default: the task's directory. */
   cwd: string;
   /** Its environment; `HANDOVER_TASK` is the driver's own. Kept out of errors, events and stored state. */
@@ -36,6 +43,13 @@ export type ProcessSpec = {
    * nothing else is inherited.
    */
   inheritEnv: readonly string[];
+  /**
+   * The number of the user that it runs as, with `gid`; for that this process has to be root. It gets no other groups than
+   * `gid`. The task's directory can then be written to by that group. Default: the user of this process.
+   */
+  uid: number;
+  /** The number of the group that it runs as, with `uid`. */
+  gid: number;
   /** The TCP ports that it will listen on, by a name of your choice. Each is held by one task of the host at a time. */
   ports: Readonly<Record<string, number>>;
   /**
@@ -63,9 +77,13 @@ const variable = v.pipe(
   v.check((value) => !value.includes('='), 'must not contain "="'),
 );
 
+/** The greatest number means nobody in particular to `chown(2)`. */
+const id = wholeRange(0, 2 ** 32 - 2, 'must be the number of a user or group, from 0');
+
 const SPEC = strictObject({
   argv: v.tupleWithRest([path], argument),
   artifact: v.optional(text),
+  unpack: v.optional(v.boolean('must be true or false'), false),
   cwd: v.optional(path, '.'),
   env: v.optional(record(variable, argument), {}),
   inheritEnv: v.optional(v.array(variable), ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG']),
@@ -78,6 +96,8 @@ const SPEC = strictObject({
   ),
   stdout: v.optional(path, 'stdout.log'),
   stderr: v.optional(path, 'stderr.log'),
+  uid: v.optional(id),
+  gid: v.optional(id),
 });
 
 /** A spec with its defaults filled in; parsing it again changes nothing. */
@@ -89,9 +109,14 @@ export function parseSpec(input: unknown): CheckedSpec {
   for (const [name, value] of Object.entries(spec.env)) {
     if (!fits(`${name}=${value}`)) throw invalidOption(`env.${name}`, TOO_LONG);
   }
-  if (spec.artifact !== undefined) checkPlace(contentName(spec.artifact), spec);
+  if (spec.unpack && spec.artifact === undefined) throw invalidOption('unpack', 'needs an artifact');
+  if (spec.uid !== undefined && spec.gid === undefined) throw invalidOption('gid', NEEDED);
+  if (spec.gid !== undefined && spec.uid === undefined) throw invalidOption('uid', NEEDED);
+  if (spec.artifact !== undefined && !spec.unpack) checkPlace(contentName(spec.artifact), spec);
   return spec;
 }
+
+const NEEDED = 'is needed as well: with only one of the two the program would keep our other one';
 
 /** Found out here, before anything is fetched; what only shows in the task's directory `prestart()` refuses. */
 function checkPlace(name: string, spec: CheckedSpec): void {

@@ -1,4 +1,4 @@
-import { readdir, rm, rmdir } from 'node:fs/promises';
+import { chmod, chown, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { invalidOption } from '../errors.js';
@@ -19,8 +19,15 @@ const RECORD = v.object({
   task: v.string(),
   specHash: v.string(),
   ports: v.record(v.string(), count),
-  /** The content, if the spec has an artifact, and the name of its file here. */
-  content: v.optional(v.object({ reference: v.string(), id: v.string(), file: v.string() })),
+  /** Of the context of the prestart. */
+  labels: v.optional(v.record(v.string(), v.string()), {}),
+  /** The content, if the spec has an artifact, and the name of its file here, unless it was unpacked. */
+  content: v.optional(v.object({ reference: v.string(), id: v.string(), file: v.optional(v.string()) })),
+  /** How it is started: where, with its output to which files, and as whom. */
+  place: v.object({
+    ...{ cwd: v.string(), stdout: v.string(), stderr: v.string() },
+    user: v.optional(v.object({ uid: count, gid: count })),
+  }),
   /** Since its start began. */
   run: v.optional(
     v.object({
@@ -33,6 +40,9 @@ const RECORD = v.object({
 
 /** What is kept of a task beside its files: who it is and how to find its process. No spec, since that holds secrets (G-6). */
 export type TaskRecord = v.InferOutput<typeof RECORD>;
+
+/** How a task is started. */
+export type Place = TaskRecord['place'];
 
 /** The folder of one task: `<directory>/<allocId>/<task>`. */
 export class TaskFolder {
@@ -58,6 +68,16 @@ export class TaskFolder {
 
   async write(record: TaskRecord): Promise<void> {
     await writeJson(join(this.path, STATE_FILE), record);
+  }
+
+  /**
+   * Lets the group of a task make files here. The folder stays ours, and what is in it with it: nobody else can put
+   * another record in the place of ours.
+   */
+  async giveTo(user: { readonly gid: number } | undefined): Promise<void> {
+    if (user === undefined) return;
+    await chown(this.path, process.getuid?.() ?? 0, user.gid);
+    await chmod(this.path, 0o1770);
   }
 
   /** Removes the task's folder, and the alloc's when it was the last one in it. */

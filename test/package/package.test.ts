@@ -125,6 +125,7 @@ describe('the packed library in an empty project', () => {
     expect(Object.keys(project.manifest['dependencies'] as object).sort()).toEqual([
       'eventemitter3',
       'p-queue',
+      'tar',
       'valibot',
     ]);
   });

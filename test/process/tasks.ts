@@ -71,6 +71,7 @@ export async function runOf(state: ProcessState): Promise<Run & Required<Pick<Ru
 /** Puts a start on record as an earlier process would have left it. */
 export async function record(directory: string, run: Run, specHash = 'h'): Promise<void> {
   await mkdir(directory, { recursive: true });
-  const kept = { allocId: 'web-1', task: 'main', specHash, ports: {}, run };
+  const place = { cwd: directory, stdout: join(directory, 'stdout.log'), stderr: join(directory, 'stderr.log') };
+  const kept = { allocId: 'web-1', task: 'main', specHash, ports: {}, place, run };
   await writeFile(join(directory, '.handover.json'), JSON.stringify(kept));
 }
