@@ -67,7 +67,7 @@ class Preparations {
 
   /** A started task is its handle's (DP-1): the same spec may be prepared anew. */
   async start<T>(prepared: PreparedTask, start: () => Promise<T>): Promise<T> {
-    const current = this.#current.get(prepared.owner);
+    const current = this.#current.get((prepared as PreparedTask | null | undefined)?.owner ?? '');
     if (current?.done?.prepared !== prepared) return start();
     const started = start().then((handle) => {
       this.#forget(current);

@@ -4,12 +4,13 @@ import type { Check } from './suite-runner.js';
 
 /** Checks of how a task ends and is destroyed (DP-8, DP-9). */
 export function endingChecks(o: TaskDriverSuite<unknown>): readonly Check<DriverBench>[] {
-  const { exiting, stubborn } = o;
+  const { exiting, stubborn, signals } = o;
   return [
     ...EXIT_CHECKS,
     ...DESTROY_CHECKS,
     ...(exiting === undefined ? [] : [exitsByItself(exiting)]),
     ...(stubborn === undefined ? [] : [ignoresTerm(stubborn)]),
+    ...(stubborn === undefined || signals === undefined ? [] : [signalledOnce(stubborn, signals)]),
   ];
 }
 
@@ -111,6 +112,22 @@ function ignoresTerm(stubborn: (allocId: string) => unknown): Check<DriverBench>
       assert.equal(await bench.settle(handle.isRunning({})), true);
       await bench.settle(handle.kill({}));
       assert.equal((await bench.settle(handle.wait({}))).by, 'kill');
+    },
+  ];
+}
+
+function signalledOnce(
+  stubborn: (allocId: string) => unknown,
+  signals: (owner: string) => readonly string[],
+): Check<DriverBench> {
+  return [
+    'SS-5 what is sent is sent once: nothing but that, and the kill',
+    async (bench) => {
+      const handle = await bench.start('v1', { spec: stubborn(bench.alloc) });
+      await bench.settle(handle.signal('SIGTERM', {}));
+      await bench.settle(handle.kill({}));
+      await bench.settle(handle.wait({}));
+      assert.deepEqual(signals(bench.owner), ['SIGTERM']);
     },
   ];
 }

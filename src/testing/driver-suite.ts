@@ -1,6 +1,11 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Call, Opt } from '../call.js';
-import type { ListedTask, PreparedTask, TaskDriver, TaskHandle } from '../driver/driver.js';
+import type { ListedTask, PreparedTask, PrestartContext, TaskDriver, TaskHandle } from '../driver/driver.js';
+import { INPUT_CHECKS } from './driver-checks-input.js';
+import { keepingChecks } from './driver-checks-keeping.js';
+import { outputChecks } from './driver-checks-output.js';
+import { RACE_CHECKS } from './driver-checks-races.js';
 import { endingChecks } from './driver-checks-ending.js';
 import { prestartChecks } from './driver-checks-prestart.js';
 import { RUNNING_CHECKS } from './driver-checks-running.js';
@@ -30,13 +35,31 @@ export type TaskDriverSuite<S> = {
     stubborn: (allocId: string) => S;
     /** A spec whose prestart goes on until it is aborted. */
     hanging: (allocId: string) => S;
+    /** A spec of a task that soon writes `out` and a line's end to its output, and `err` to its error output, and runs on. */
+    speaking: (allocId: string) => S;
+    /** A command for `exec()` that writes `ran` and a line's end, and ends with the code. */
+    command: (code: number) => readonly string[];
+    /** How often content has been fetched so far, by any driver of the world. */
+    fetches: () => number;
+    /** Whether the driver that was made last holds content for the owner `${allocId}/${task}`. */
+    leased: (owner: string) => boolean;
+    /** The signals that the task of the owner was sent, oldest first, SIGKILL left out. */
+    signals: (owner: string) => readonly string[];
   }>;
 
 /** A driver whose own types do not matter. */
 type AnyDriver = TaskDriver<unknown>;
 
 /** How a check asks for a preparation. */
-export type PrestartAsk = Call & Opt<{ alloc: string; spec: unknown; driver: AnyDriver; report: () => void }>;
+export type PrestartAsk = Call &
+  Opt<{
+    alloc: string;
+    spec: unknown;
+    driver: AnyDriver;
+    report: () => void;
+    labels: Readonly<Record<string, string>>;
+    content: unknown;
+  }>;
 
 /** What one check works with: a driver, and alloc ids that nobody else has. */
 export class DriverBench {
@@ -60,21 +83,21 @@ export class DriverBench {
   }
 
   async prestart(version: string, ask: PrestartAsk = {}): Promise<PreparedTask> {
-    const allocId = ask.alloc ?? this.alloc;
     const driver = ask.driver ?? this.driver;
-    const prepared = await this.settle(
-      driver.prestart({
-        owner: `${allocId}/main`,
-        allocId,
-        task: 'main',
-        spec: driver.parse(ask.spec ?? this.options.spec(version)),
-        specHash: `hash-of-${version}`,
-        report: () => ask.report?.(),
-        signal: ask.signal,
-      }),
-    );
+    const prepared = await this.settle(driver.prestart(this.context(version, ask)));
     this.#undo.push(() => prepared.discard());
     return prepared;
+  }
+
+  /** What a driver is given for a prestart. */
+  context(version: string, ask: PrestartAsk = {}): PrestartContext<unknown> {
+    const { alloc: allocId = this.alloc, driver = this.driver, report, signal, labels, content } = ask;
+    const spec: unknown = driver.parse(ask.spec ?? this.options.spec(version));
+    return {
+      ...{ owner: `${allocId}/main`, allocId, task: 'main', spec, specHash: `hash-of-${version}` },
+      ...{ signal, labels, content },
+      report: () => report?.(),
+    };
   }
 
   /** Prepares, starts and waits until the task is ready. */
@@ -86,7 +109,18 @@ export class DriverBench {
 
   /** Starts what was prepared. */
   async begin(prepared: PreparedTask, driver: AnyDriver = this.driver): Promise<TaskHandle> {
-    const handle = await this.settle(driver.start(prepared, {}));
+    return this.mind(await this.settle(driver.start(prepared, {})));
+  }
+
+  /** Finds this check's own task again. */
+  async recover(state: unknown, driver: AnyDriver): Promise<TaskHandle> {
+    const found = await this.settle(driver.recover(state, { owner: this.owner }));
+    assert.ok(found, 'recover() has not found a task that is there');
+    return found;
+  }
+
+  /** It ends with the check. */
+  mind(handle: TaskHandle): TaskHandle {
     this.#undo.push(() => this.end(handle).then(() => this.settle(handle.destroy())));
     return handle;
   }
@@ -118,7 +152,15 @@ export class DriverBench {
  * @throws HandoverError `ERR_INVALID_OPTION` when there is neither `o.runner` nor a global one
  */
 export function describeTaskDriver<S>(name: string, o: TaskDriverSuite<S>): void {
-  const checks = [...prestartChecks(o), ...RUNNING_CHECKS, ...endingChecks(o)];
+  const checks = [
+    ...INPUT_CHECKS,
+    ...prestartChecks(o),
+    ...keepingChecks(o),
+    ...RUNNING_CHECKS,
+    ...RACE_CHECKS,
+    ...outputChecks(o),
+    ...endingChecks(o),
+  ];
   registerChecks(`task driver ${name}`, o, checks, async (check) => {
     const bench = new DriverBench(o, (await o.make()) as AnyDriver);
     try {

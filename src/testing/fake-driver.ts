@@ -2,21 +2,32 @@ import * as v from 'valibot';
 import type { Call } from '../call.js';
 import type {
   ExclusiveResource,
+  ExecResult,
   ListedTask,
+  LogChunk,
+  LogOptions,
   PreparedTask,
   PrestartContext,
   TaskDriver,
   TaskHandle,
 } from '../driver/driver.js';
-import { HandoverError } from '../errors.js';
-import { parseOptions, port, strictObject, text } from '../options.js';
+import { HandoverError, invalidOption } from '../errors.js';
+import { checkArgv, checkCall, checkLogs, checkOwnedCall } from '../internal/check-call.js';
+import { signalNumber } from '../internal/signal-names.js';
+import { looseObject, parseOptions, port, strictObject, text } from '../options.js';
 import type { ExitResult } from '../shutdown/types.js';
+import type { Health } from './fake-script.js';
 import type { FakeSpec, FakeTask, FakeWorld } from './fake-world.js';
+
+const STILL_RUNS = 'still runs; stop it first';
 
 const SPEC = strictObject({
   version: text,
   port: v.optional(port),
 });
+
+/** A newer version may have put more into it. */
+const STATE = looseObject({ id: text });
 
 /** A driver whose tasks live in a {@link FakeWorld}. */
 export class FakeDriver implements TaskDriver<FakeSpec, { id: string }, FakePrepared> {
@@ -43,7 +54,7 @@ export class FakeDriver implements TaskDriver<FakeSpec, { id: string }, FakePrep
     world.calls.push(`prestart ${ctx.owner}`);
     ctx.signal?.throwIfAborted();
     const leftover = world.ownedBy(ctx.owner);
-    if (leftover?.state === 'running') throw this.#stillRuns(leftover, 'prestart');
+    if (leftover?.state === 'running') throw this.#failed(leftover, 'prestart', STILL_RUNS);
     if (leftover?.state === 'prepared' && leftover.specHash === ctx.specHash) return new FakePrepared(world, leftover);
     if (leftover !== undefined) discard(world, leftover);
     ctx.report({ phase: 'downloading', attempt: 1, bytes: { done: 0 } });
@@ -52,23 +63,33 @@ export class FakeDriver implements TaskDriver<FakeSpec, { id: string }, FakePrep
     return new FakePrepared(world, world.create(this.name, ctx));
   }
 
-  async start({ task }: FakePrepared, call: Call): Promise<TaskHandle<{ id: string }>> {
+  async start(prepared: FakePrepared, call: Call): Promise<TaskHandle<{ id: string }>> {
+    checkCall(call);
+    if (!(prepared instanceof FakePrepared))
+      throw invalidOption('prepared', 'must be what prestart() of a FakeHost’s driver gave');
+    const { task } = prepared;
     this.world.calls.push(`start ${task.owner}`);
     await this.world.act(this.world.scriptOf(task).start, call.signal);
     this.world.begin(task);
     return this.#handle(task);
   }
 
-  async recover({ id }: { id: string }, call: Call): Promise<TaskHandle<{ id: string }> | undefined> {
+  async recover(
+    state: { id: string },
+    call: Call & { readonly owner: string },
+  ): Promise<TaskHandle<{ id: string }> | undefined> {
+    const { id } = parseOptions(STATE, state, 'state');
+    checkOwnedCall(call);
     call.signal?.throwIfAborted();
     const task = this.#tasks().find((one) => one.id === id && one.state !== 'prepared');
     return task && this.#handle(task);
   }
 
   async list(call: Call): Promise<readonly ListedTask<{ id: string }>[]> {
+    checkCall(call);
     call.signal?.throwIfAborted();
-    return this.#tasks().map(({ id, allocId, task, specHash, state }) => ({
-      ...{ allocId, task, specHash, state: { id } },
+    return this.#tasks().map(({ id, allocId, task, specHash, state, labels }) => ({
+      ...{ allocId, task, specHash, labels, state: { id } },
       started: state !== 'prepared',
     }));
   }
@@ -78,11 +99,11 @@ export class FakeDriver implements TaskDriver<FakeSpec, { id: string }, FakePrep
   }
 
   #handle(task: FakeTask): FakeHandle {
-    return new FakeHandle(this.world, task, () => this.#stillRuns(task, 'destroy'));
+    return new FakeHandle(this.world, task, (operation, why) => this.#failed(task, operation, why));
   }
 
-  #stillRuns({ owner }: FakeTask, operation: string): HandoverError<'ERR_DRIVER'> {
-    return new HandoverError('ERR_DRIVER', `${owner} still runs; stop it before ${operation}`, {
+  #failed({ owner }: FakeTask, operation: string, why: string): HandoverError<'ERR_DRIVER'> {
+    return new HandoverError('ERR_DRIVER', `Cannot ${operation} ${owner}: it ${why}`, {
       details: { driver: this.name, operation, owner },
     });
   }
@@ -125,7 +146,7 @@ class FakeHandle implements TaskHandle<{ id: string }> {
   constructor(
     private readonly world: FakeWorld,
     private readonly task: FakeTask,
-    private readonly stillRuns: () => HandoverError,
+    private readonly failed: (operation: string, why: string) => HandoverError,
   ) {
     this.id = task.owner;
     this.state = { id: task.id };
@@ -144,6 +165,8 @@ class FakeHandle implements TaskHandle<{ id: string }> {
 
   async signal(name: string, call: Call): Promise<void> {
     call.signal?.throwIfAborted();
+    if (signalNumber(name) === undefined)
+      throw invalidOption('signal', `${JSON.stringify(name)} is not a signal of Linux`);
     this.world.calls.push(`signal ${this.task.owner} ${name}`);
     this.world.signal(this.task, name);
   }
@@ -154,9 +177,40 @@ class FakeHandle implements TaskHandle<{ id: string }> {
     this.world.signal(this.task, 'SIGKILL');
   }
 
+  /** What its script says that it writes, at its start. */
+  logs(o: LogOptions = {}): AsyncIterable<LogChunk> {
+    return this.#read(checkLogs(o));
+  }
+
+  async *#read({ follow, since = 0, signal }: ReturnType<typeof checkLogs>): AsyncGenerator<LogChunk, void> {
+    const { startedAt: at = 0 } = this;
+    signal?.throwIfAborted();
+    const { output = {} } = this.world.scriptOf(this.task);
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const text = at < since ? '' : (output[stream] ?? '');
+      if (text !== '') yield { stream, at, chunk: Buffer.from(text) };
+    }
+    if (follow) await this.task.exit.until((exit) => exit, signal);
+  }
+
+  /** What its script answers. */
+  async exec(argv: readonly string[], call: Call): Promise<ExecResult> {
+    checkArgv(argv);
+    checkCall(call);
+    call.signal?.throwIfAborted();
+    if (this.task.state !== 'running') throw this.failed('exec', 'does not run');
+    return this.world.scriptOf(this.task).exec?.(argv) ?? { code: 0, output: '' };
+  }
+
+  /** What its script says. */
+  async health(call: Call): Promise<Health> {
+    call.signal?.throwIfAborted();
+    return this.world.scriptOf(this.task).health ?? 'none';
+  }
+
   async destroy(call: Call = {}): Promise<void> {
     call.signal?.throwIfAborted();
-    if (this.task.state === 'running') throw this.stillRuns();
+    if (this.task.state === 'running') throw this.failed('destroy', STILL_RUNS);
     if (!this.world.has(this.task)) return;
     this.world.remove(this.task);
     this.world.calls.push(`destroy ${this.task.owner}`);

@@ -3,6 +3,7 @@ import type { Duration, Opt } from '../call.js';
 import { type HandoverError, isHandoverError } from '../errors.js';
 import { isPlain } from '../internal/is-plain.js';
 import { parseOptions, requiredDuration, strictObject } from '../options.js';
+import type { ExecResult } from '../driver/driver.js';
 import type { ExitResult } from '../shutdown/types.js';
 
 /** How the tasks of one alloc, or one task, behave. What is not said happens at once and goes well. */
@@ -19,7 +20,16 @@ export type FakeScript = Opt<{
   exit: Partial<ExitResult>;
   /** Signals that change nothing; with `SIGKILL` among them the task cannot be killed. */
   ignores: readonly string[];
+  /** What it writes at its start. Default: nothing. */
+  output: { readonly stdout?: string; readonly stderr?: string };
+  /** What a command comes to. Default: code 0, no output. */
+  exec: (argv: readonly string[]) => ExecResult;
+  /** What its own check says. Default `none`. */
+  health: Health;
 }>;
+
+/** What a check of an engine's own can say. */
+export type Health = 'starting' | 'healthy' | 'unhealthy' | 'none';
 
 /** A script whose durations are milliseconds. */
 export interface ParsedScript {
@@ -29,6 +39,9 @@ export interface ParsedScript {
   readonly exitDelay?: number | undefined;
   readonly exit?: Partial<ExitResult> | undefined;
   readonly ignores?: readonly string[] | undefined;
+  readonly output?: { readonly stdout?: string | undefined; readonly stderr?: string | undefined } | undefined;
+  readonly exec?: FakeScript['exec'];
+  readonly health?: Health | undefined;
 }
 
 const failure = v.custom<HandoverError>((value) => isHandoverError(value));
@@ -50,6 +63,11 @@ const SCRIPT = strictObject({
   exitDelay: time,
   exit: v.optional(v.custom<Partial<ExitResult>>(isPlain, 'must be facts of an exit')),
   ignores: v.optional(v.array(v.string('must be names of signals'))),
+  output: v.optional(strictObject({ stdout: v.optional(v.string()), stderr: v.optional(v.string()) })),
+  exec: v.optional(
+    v.custom<NonNullable<FakeScript['exec']>>((value) => typeof value === 'function', 'must be a function'),
+  ),
+  health: v.optional(v.picklist(['starting', 'healthy', 'unhealthy', 'none'])),
 });
 
 /** @throws HandoverError `ERR_INVALID_OPTION`: a script that is spelled wrong would test something else */

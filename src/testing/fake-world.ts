@@ -22,6 +22,7 @@ export interface FakeTask {
   readonly allocId: string;
   readonly task: string;
   readonly specHash: string;
+  readonly labels: Readonly<Record<string, string>>;
   readonly spec: FakeSpec;
   /** Where its `http` port is reached. */
   readonly port: number;
@@ -74,10 +75,10 @@ export class FakeWorld {
   }
 
   create(driver: string, ctx: PrestartContext<FakeSpec>): FakeTask {
-    const { owner, allocId, task, specHash, spec } = ctx;
+    const { owner, allocId, task, specHash, spec, labels = {} } = ctx;
     const nth = this.#made++;
     const made: FakeTask = {
-      ...{ id: `${owner}#${nth}`, driver, owner, allocId, task, specHash, spec },
+      ...{ id: `${owner}#${nth}`, driver, owner, allocId, task, specHash, spec, labels },
       port: spec.port ?? FIRST_FREE_PORT + nth,
       exit: new Cell<ExitResult | undefined>(undefined),
       state: 'prepared',

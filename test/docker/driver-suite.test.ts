@@ -1,11 +1,11 @@
 import Docker from 'dockerode';
 import { ImageCoordinator } from 'handover';
-import { DockerDriver, dockerImages, type DockerSpec } from 'handover/docker';
+import { DockerDriver, type DockerImage, dockerImages, type DockerSpec } from 'handover/docker';
 import { describeTaskDriver, FakeEngine } from 'handover/testing';
 import { describe, it } from 'vitest';
 
 let engine: FakeEngine;
-let coordinators: AsyncDisposable[] = [];
+let coordinators: ImageCoordinator<DockerImage>[] = [];
 
 function driver(): DockerDriver {
   const docker = new Docker({ socketPath: engine.socketPath });
@@ -37,6 +37,18 @@ describeTaskDriver<DockerSpec>('DockerDriver on a fake engine', {
   }),
   exiting: () => withEnv({ EXIT_AFTER_MS: '5', EXIT_CODE: '3' }),
   stubborn: () => withEnv({ IGNORE_TERM: '1' }),
+  speaking: () => ({ ...withEnv({}), command: ['/bin/app', 'do', 'out\n', 'err\n', '0', '60000'] }),
+  command: (code) => ['/bin/app', 'do', 'ran\n', '', String(code), '0'],
+  fetches: () => engine.calls.filter((call) => call.includes('/images/create')).length,
+  leased: (owner) =>
+    coordinators
+      .at(-1)
+      ?.snapshot()
+      .some(({ holders }) => holders.some((one) => one.owner === owner)) ?? false,
+  signals: (owner) =>
+    engine.containers
+      .filter(({ labels }) => `${labels['handover.alloc']}/main` === owner)
+      .flatMap(({ signals }) => signals.filter((signal) => signal !== 'SIGKILL')),
   hanging: () => {
     engine.fault({ path: /^\/images\/create/, times: Infinity }, { silence: 'request' });
     return withEnv({});

@@ -297,6 +297,8 @@ function suite(real: RealEngine, image: () => string): void {
     spec: (version) => withEnv({ VERSION: version }),
     exiting: () => withEnv({ EXIT_AFTER_MS: '20', EXIT_CODE: '3' }),
     stubborn: () => withEnv({ IGNORE_TERM: '1' }),
+    speaking: () => ({ ...withEnv({}), command: ['/bin/app', 'do', 'out\n', 'err\n', '0', '60000'] }),
+    command: (code) => ['/bin/app', 'do', 'ran\n', '', String(code), '0'],
     async vanish(owner) {
       const label = [`handover.alloc=${owner.split('/')[0]}`];
       const found = await real.docker.listContainers({ all: true, filters: { label } });

@@ -39,7 +39,10 @@ function scripted(script: FakeScript): (allocId: string) => FakeSpec {
 // DP-11: the suite that both built-in drivers pass; it holds the fake to what it stands for.
 describeTaskDriver<FakeSpec>('FakeHost', {
   runner,
-  make: async () => begin().driver(),
+  make: async () => {
+    begin();
+    return host.driver();
+  },
   again: async () => host.driver(),
   spec: (version) => ({ version }),
   settle: (promise) => clock.until(promise),
@@ -47,6 +50,11 @@ describeTaskDriver<FakeSpec>('FakeHost', {
   exiting: scripted({ exitAfter: '1s', exit: { code: 3 } }),
   stubborn: scripted({ ignores: ['SIGTERM'] }),
   hanging: scripted({ prestart: 'hang' }),
+  speaking: scripted({ output: { stdout: 'out\n', stderr: 'err\n' } }),
+  ready: async ({ id }) => host.script(id, { exec: ([, code]) => ({ code: Number(code), output: 'ran\n' }) }),
+  command: (code) => ['run', String(code)],
+  signals: (owner) =>
+    host.calls.flatMap((call) => (call.startsWith(`signal ${owner} `) ? [call.replace(`signal ${owner} `, '')] : [])),
 });
 
 // IC-24: one suite over all sources.
