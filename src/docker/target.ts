@@ -75,8 +75,10 @@ export class ContainerTarget implements ShutdownTarget {
   }
 
   async wait(call: Call): Promise<ExitResult> {
-    this.#exit ??= await this.#await(call);
-    return this.#exit;
+    if (this.#exit !== undefined) return this.#exit;
+    const exit = await this.#await(call);
+    // Somebody else may have learned of it a moment sooner: everybody is told the same.
+    return (this.#exit ??= exit);
   }
 
   /** @throws HandoverError `ERR_INVALID_OPTION` for what engines do not know as a signal */
