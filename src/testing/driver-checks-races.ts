@@ -81,7 +81,7 @@ const END_RACES: readonly Check<DriverBench>[] = [
       const leaver = handle.wait({ signal: controller.signal });
       const stayers = Promise.all([handle.wait({}), handle.wait({})]);
       controller.abort(REASON);
-      await assert.rejects(leaver, REASON);
+      await assert.rejects(bench.settle(leaver), REASON);
       await bench.settle(handle.kill({}));
       const [one, other] = await bench.settle(stayers);
       assert.deepEqual(one, other);

@@ -75,7 +75,7 @@ const START_CHECKS: readonly Check<DriverBench>[] = [
       const controller = new AbortController();
       const wait = handle.wait({ signal: controller.signal });
       controller.abort(REASON);
-      await assert.rejects(wait, REASON);
+      await assert.rejects(bench.settle(wait), REASON);
       assert.equal(await bench.settle(handle.isRunning({})), true);
     },
   ],
