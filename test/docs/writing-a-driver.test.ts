@@ -20,5 +20,7 @@ describeTaskDriver<JobSpec>('of the how-to', {
 
 it('DP-11 the how-to shows the very driver', async () => {
   const read = (path: string): Promise<string> => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
-  expect(await read('docs/writing-a-driver.md')).toContain(`\`\`\`ts\n${await read('examples/driver/job-driver.ts')}\`\`\``);
+  expect(await read('docs/writing-a-driver.md')).toContain(
+    `\`\`\`ts\n${await read('examples/driver/job-driver.ts')}\`\`\``,
+  );
 });
