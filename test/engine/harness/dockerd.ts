@@ -19,9 +19,10 @@ export const socketIn = (folder: string): string => join(folder, 'docker.sock');
 /**
  * Starts a dockerd that keeps everything in `folder`, and waits until it answers.
  *
+ * @param more - further options of it
  * @throws Error with the tail of its log
  */
-export async function startDockerd(program: string, folder: string): Promise<Dockerd> {
+export async function startDockerd(program: string, folder: string, more: readonly string[] = []): Promise<Dockerd> {
   mkdirSync(folder, { recursive: true });
   const socketPath = socketIn(folder);
   const args = [
@@ -29,6 +30,7 @@ export async function startDockerd(program: string, folder: string): Promise<Doc
     ...['-H', `unix://${socketPath}`, '--pidfile', join(folder, 'pid')],
     // A layer that fails is tried again 5 times, after 5, 10, 15 … s: once is enough to see that it is.
     ...['--max-download-attempts', '1', '--shutdown-timeout', '3'],
+    ...more,
   ];
   const child = startChild(program, args, join(folder, 'dockerd.log'));
   const end = (): Promise<void> => endDockerd(child, folder);

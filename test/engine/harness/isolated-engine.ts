@@ -22,6 +22,8 @@ export interface IsolatedOrder {
   readonly registrySocket: string;
   /** Size of the disk that the engine keeps everything on. Default: that of the machine */
   readonly diskMb?: number;
+  /** Containers go on running while the engine is away. */
+  readonly liveRestore?: boolean;
 }
 
 /** A dockerd of one test, to be killed and filled up. */
@@ -71,7 +73,7 @@ function whyNot(): string | undefined {
  */
 export async function isolatedEngine(
   registry: RegistryProxy,
-  o: { readonly diskMb?: number } = {},
+  o: Pick<IsolatedOrder, 'diskMb' | 'liveRestore'> = {},
 ): Promise<IsolatedEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'handover-engine-'));
   const registrySocket = join(folder, 'registry.sock');

@@ -13,9 +13,13 @@ import { findProgram } from './children.js';
 import { startDockerd } from './dockerd.js';
 import type { IsolatedOrder } from './isolated-engine.js';
 
-const { folder, port, registrySocket, diskMb } = JSON.parse(
-  process.env['HANDOVER_ISOLATED_ENGINE'] ?? '',
-) as IsolatedOrder;
+const {
+  folder,
+  port,
+  registrySocket,
+  diskMb,
+  liveRestore = false,
+} = JSON.parse(process.env['HANDOVER_ISOLATED_ENGINE'] ?? '') as IsolatedOrder;
 
 function run(program: string, ...args: readonly string[]): void {
   const { status, stderr, error } = spawnSync(findProgram(program) ?? program, args, { encoding: 'utf8' });
@@ -45,12 +49,13 @@ if (diskMb !== undefined) {
 }
 
 const program = findProgram('dockerd') ?? 'dockerd';
-let dockerd = await startDockerd(program, folder);
+const more = liveRestore ? ['--live-restore'] : [];
+let dockerd = await startDockerd(program, folder, more);
 const answer = (): void => void process.stdout.write('done\n');
 answer();
 for await (const line of createInterface(process.stdin)) {
   if (line === 'crash') await dockerd.child.kill();
-  else dockerd = await startDockerd(program, folder);
+  else dockerd = await startDockerd(program, folder, more);
   answer();
 }
 await dockerd.end();
