@@ -25,7 +25,7 @@ const AGAIN: BackoffOptions = { first: 200, max: 2_000, jitter: 'none' };
 const REMOVAL_MS = 60_000;
 
 /** The engine's words for "there is nobody to send it to", with statuses that differ by version (C33). */
-const NOT_RUNNING = /is not running|no such process/i;
+const NOT_RUNNING = /is not running|no such process|can only kill running containers/i;
 const REMOVAL_IN_PROGRESS = /removal of container .* is already in progress/i;
 const SAME_NAME = /same name/i;
 const ALREADY_IN = /already (exists in|connected to) network/i;

@@ -29,7 +29,8 @@ export function handleCases(start: Start): void {
       for await (const chunk of handle.logs()) chunks.push(chunk);
       expect(await all(handle)).toEqual({ stdout: 'a \ntwo', stderr: 'é\n' });
       for (const { at } of chunks) {
-        expect(at).toBeGreaterThanOrEqual(before - 1);
+        // Podman tells whole seconds.
+        expect(at).toBeGreaterThanOrEqual(before - 1000);
         expect(at).toBeLessThanOrEqual(Date.now() + 1);
       }
     });
@@ -70,7 +71,7 @@ export function handleCases(start: Start): void {
       for (const follow of [true, false]) {
         await expect(all(handle, { follow })).rejects.toMatchObject({
           code: 'ERR_DRIVER',
-          message: expect.stringContaining('does not support reading') as unknown,
+          message: expect.stringMatching(/does not support reading|using the 'none' log driver/) as unknown,
         });
       }
     });
@@ -137,7 +138,7 @@ export function handleCases(start: Start): void {
       await handle.wait({});
       await expect(handle.exec(['/bin/app'], {})).rejects.toMatchObject({
         code: 'ERR_DRIVER',
-        message: expect.stringContaining('not running') as unknown,
+        message: expect.stringMatching(/not running|on running containers/) as unknown,
       });
     });
 

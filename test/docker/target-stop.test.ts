@@ -12,6 +12,8 @@ describe('signals', () => {
     [404, 'No such container: a'],
     [409, 'Cannot kill container: a: Container a is not running'],
     [500, 'Cannot kill container: a: no such process'],
+    // Podman's.
+    [409, 'can only kill running containers. a is in state exited: container state improper'],
   ])('S73 case C33 %i "%s" is a success, and no signal of ours', async (status, message) => {
     const b = await bench();
     const handle = await started(b);
