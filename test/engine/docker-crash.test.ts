@@ -67,7 +67,9 @@ isolatedSuite('The engine is killed and started again', (real) => {
           expect([`signal 0`, 'unknown 137', 'unknown null', 'signal 137', 'self 0']).toContain(`${by} ${code}`);
           await handle.destroy();
         } catch (error) {
-          expect(error).toMatchObject({ code: expect.stringMatching(/^ERR_(DRIVER|START_FAILED|PULL_FAILED)$/) as unknown });
+          expect(error).toMatchObject({
+            code: expect.stringMatching(/^ERR_(DRIVER|START_FAILED|PULL_FAILED)$/) as unknown,
+          });
         }
         await docker.back;
         expect(docker.seen).toBeGreaterThan(nth);
