@@ -10,19 +10,26 @@ import { type Podman, podmanSuite, startPodman } from './harness/podman.js';
 podmanSuite('Podman', (real) => {
   const name = uniqueName('podman');
   let podman: Podman;
+  const running: Podman[] = [];
   let image: string;
 
   beforeAll(async () => {
     await real.pushImage({ name, tag: 'v1' });
     image = `127.0.0.1:${real.registry.port}/${name}:v1`;
     podman = await startPodman(real.registry.port);
+    running.push(podman);
   }, 90_000);
 
   afterAll(async () => {
-    const left = await podman.docker.listContainers({ all: true });
-    for (const c of left) await podman.docker.getContainer(c.Id).remove({ force: true });
-    await podman.end();
-    expect(left.map(({ Names }) => Names)).toEqual([]);
+    for (const { docker, end } of running) {
+      try {
+        const left = await docker.listContainers({ all: true });
+        for (const c of left) await docker.getContainer(c.Id).remove({ force: true });
+        expect(left.map(({ Names }) => Names)).toEqual([]);
+      } finally {
+        await end();
+      }
+    }
   });
 
   const made = (more: Partial<DockerSpec>): DockerSpec => ({ image, networks: 'none', ...more });

@@ -31,9 +31,14 @@ function isExecutable(path: string): boolean {
 }
 
 /** Starts a server in a process group of its own, so that Ctrl-C in a terminal does not end it before its time. */
-export function startChild(program: string, args: readonly string[], logFile: string): Child {
+export function startChild(
+  program: string,
+  args: readonly string[],
+  logFile: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Child {
   const log = openSync(logFile, 'a');
-  const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log] });
+  const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log], env });
   closeSync(log);
   child.on('error', () => {}); // seen as a missing pid below
   const { pid } = child;

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import Docker from 'dockerode';
 import { describe, it } from 'vitest';
 import { findProgram, startChild, untilReady } from './children.js';
@@ -48,9 +49,9 @@ export async function startPodman(registryPort: number): Promise<Podman> {
   };
   // The limits that it would set are more than a process without all capabilities may have.
   const limits = 'default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]';
-  process.env['CONTAINERS_CONF'] = file('containers.conf', '[containers]', limits);
+  const config = file('containers.conf', '[containers]', limits);
   const registry = [`location = "127.0.0.1:${registryPort}"`, 'insecure = true'];
-  process.env['CONTAINERS_REGISTRIES_CONF'] = file('registries.conf', '[[registry]]', ...registry);
+  const registries = file('registries.conf', '[[registry]]', ...registry);
   const socketPath = join(folder, 'podman.sock');
   const args = [
     ...['--root', join(folder, 'root'), '--runroot', join(folder, 'run'), '--storage-driver', 'vfs'],
@@ -58,14 +59,22 @@ export async function startPodman(registryPort: number): Promise<Podman> {
     ...['--runtime', 'runc', '--cgroup-manager', 'cgroupfs', '--events-backend', 'file'],
     ...['system', 'service', '--time', '0', `unix://${socketPath}`],
   ];
-  const child = startChild(findProgram('podman') ?? 'podman', args, join(folder, 'podman.log'));
+  const child = startChild(findProgram('podman') ?? 'podman', args, join(folder, 'podman.log'), {
+    ...process.env,
+    CONTAINERS_CONF: config,
+    CONTAINERS_REGISTRIES_CONF: registries,
+  });
   const docker = new Docker({ socketPath });
   const end = async (): Promise<void> => {
     await child.end(10_000);
     // Those that watched over commands stay for some minutes, and would make the folder anew.
-    const watchers = pidsWhere((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${folder}/`));
-    for (const pid of watchers) process.kill(pid, 'SIGKILL');
-    rmSync(folder, { recursive: true, force: true });
+    const watchers = (): number[] =>
+      pidsWhere((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${folder}/`));
+    for (let tries = 0; tries < 50 && watchers().length > 0; tries++) {
+      for (const pid of watchers()) killIfThere(pid);
+      await sleep(100);
+    }
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   try {
     await untilReady('podman', child, () => docker.ping(), 60_000);
@@ -74,4 +83,12 @@ export async function startPodman(registryPort: number): Promise<Podman> {
     throw cause;
   }
   return { docker, end };
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended since we looked.
+  }
 }
