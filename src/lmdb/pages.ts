@@ -153,6 +153,9 @@ class PageCheck {
   async #page(number: number, depth: number): Promise<number> {
     const page = await this.#read(number, depth > 1 ? KIND.branch : KIND.leaf);
     const nodes = this.#nodes(number, page);
+    const used = nodes.reduce((sum, node) => sum + sizeOf(node, depth === 1), 0);
+    // Nodes are kept side by side: else a pointer leads to what is none.
+    if (used !== this.#room - page.readUInt16LE(22)) throw damaged(number);
     if (depth > 1) {
       let entries = 0;
       for (const node of nodes) entries += await this.#page(node.readUIntLE(0, 6), depth - 1);
@@ -204,6 +207,13 @@ class PageCheck {
     if (number < 2 || number > this.meta.lastPage || this.#seen.has(number)) throw damaged(number);
     this.#seen.add(number);
   }
+}
+
+/** What a node takes of its page: head, key, and in a leaf the value, or where it is; an even number of bytes. */
+function sizeOf(node: Buffer, inLeaf: boolean): number {
+  const value = (node.readUInt16LE(4) & 1) === 1 ? BIG_VALUE : node.readUInt32LE(0);
+  const size = NODE + node.readUInt16LE(6) + (inLeaf ? value : 0);
+  return size + (size % 2);
 }
 
 function damaged(page: number): Damage {

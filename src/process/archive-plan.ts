@@ -59,6 +59,7 @@ export class ArchivePlan {
   }
 
   #placeProblem(name: string, kind: Kind): string | undefined {
+    if (name === '.' && kind !== 'folder') return 'would take the place of the folder itself';
     const taken = [...this.reserved].find(([own]) => own === name || (own.startsWith(`${name}/`) && kind !== 'folder'));
     if (taken !== undefined) return `would take the place of ${taken[1]}`;
     const before = this.#kinds.get(name);

@@ -1,4 +1,6 @@
 import { createReadStream } from 'node:fs';
+import { mkdir, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Call } from '../call.js';
 import { ArchivePlan } from './archive-plan.js';
 
@@ -31,10 +33,12 @@ export async function unpack(
   // It takes a while to load, and few tasks need it.
   const { Parser, Unpack } = await import('tar');
   const plan = new ArchivePlan(reserved);
+  const links: { readonly path: string; readonly target: string }[] = [];
   const look = new Parser({
     strict: true,
     onReadEntry(entry) {
       plan.add(entry);
+      if (entry.type === 'SymbolicLink') links.push({ path: entry.path, target: entry.linkpath ?? '' });
       entry.resume();
     },
   });
@@ -42,11 +46,20 @@ export async function unpack(
   if (plan.problem !== undefined) throw new Error(plan.problem);
   const write = new Unpack({
     ...{ cwd: folder, strict: true, preserveOwner: false, chmod: true, processUmask: 0 },
+    // The library waits forever for a link to a name like that of its own folder, and refuses links to links.
+    filter: (_, entry) => !('type' in entry) || entry.type !== 'SymbolicLink',
     onReadEntry(entry) {
       entry.mode = (entry.mode ?? 0o644) & 0o777;
     },
   });
   await feed(archive, write, call);
+  // Last, when nothing can be written through them any more.
+  for (const { path, target } of links) {
+    call.signal?.throwIfAborted();
+    const place = join(folder, path);
+    await mkdir(dirname(place), { recursive: true });
+    await symlink(target, place);
+  }
 }
 
 /** Settles when nothing is written any more. */

@@ -132,6 +132,7 @@ describe('damage', () => {
     { what: 'pointers that reach into nodes', harm: ({ leaf }) => leaf.writeUInt16LE(leaf.readUInt16LE(20) - 2, 22) },
     { what: 'nodes beyond the page', harm: ({ leaf }) => leaf.writeUInt16LE(PAGE - 23, 22) },
     { what: 'a node in the free part', harm: ({ leaf }) => leaf.writeUInt16LE(leaf.readUInt16LE(22) + 2, 22) },
+    { what: 'a pointer into a node', harm: ({ leaf }) => leaf.writeUInt16LE(leaf.readUInt16LE(24) + 2, 24) },
     { what: 'a pointer to the end of the page', harm: ({ leaf }) => leaf.writeUInt16LE(PAGE - 24 - 6, 24) },
     { what: 'a key beyond the page', harm: ({ root }) => nodeOf(root, 1).writeUInt16LE(PAGE, 6) },
     { what: 'a value beyond the page', harm: ({ leaf }) => nodeOf(leaf, 0).writeUInt32LE(PAGE, 0) },

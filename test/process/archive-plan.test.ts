@@ -37,6 +37,8 @@ describe('what it may not', () => {
     [['a/../../x'], 'does not stay inside'],
     [['a/..', 'Directory'], 'does not stay inside'],
     [['a\0b'], 'does not stay inside'],
+    [['.'], 'the place of the folder itself'],
+    [['./', 'SymbolicLink', 'a'], 'the place of the folder itself'],
     [['dev', 'CharacterDevice'], 'is a CharacterDevice'],
     [['dev', 'BlockDevice'], 'is a BlockDevice'],
     [['pipe', 'FIFO'], 'is a FIFO'],

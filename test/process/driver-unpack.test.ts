@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -125,6 +125,23 @@ describe('unpack()', () => {
     const modes = await Promise.all(things.map(async ({ path }) => stat(join(to, path))));
     expect(modes.map(({ mode }) => (mode & 0o7777).toString(8))).toEqual(['755', '600', '750']);
     expect(modes.map(({ uid }) => uid)).toEqual(things.map(() => process.getuid?.()));
+  });
+
+  it.each([
+    ['to a name like that of its folder', [{ path: 'd/l', type: 'SymbolicLink', linkpath: 'd' }]],
+    [
+      'to a link',
+      [
+        { path: 'd/x.1' },
+        { path: 'd/x', type: 'SymbolicLink', linkpath: 'x.1' },
+        { path: 'd/l', type: 'SymbolicLink', linkpath: 'x' },
+      ],
+    ],
+  ])('DP-10 makes a link %s', async (_, things) => {
+    const [from, to] = [await folder(), await folder()];
+    await writeFile(join(from, 'x'), archive(things));
+    await unpack(join(from, 'x'), to, new Map(), {});
+    expect(await readlink(join(to, 'd/l'))).toBe(things.at(-1)?.linkpath);
   });
 
   it('DP-10 whatever is in an archive, nothing is written outside of the folder', async () => {
